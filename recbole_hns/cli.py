@@ -1,0 +1,95 @@
+"""The command ``recbole-hns``, which ``run_recbole_hns.py`` is too."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn, Optional
+
+from recbole_hns.errors import HNSError
+
+EPILOG = """\
+every setting of RecBole and of the model can be given as --key=value; the sampler's are
+  --sampler=NAME       uniform, popularity, dns (the default), softmax or softmax_v
+  --N=200              candidates drawn per positive
+  --M=5                dns: how many of the hardest candidates are used; smaller is harder
+  --rho=1.0            softmax_v: larger is harder
+  --tau=1.0            softmax: smaller is harder
+  --pool=uniform       where candidates come from: uniform or popularity
+  --pool_alpha=1.0     popularity draws an item in proportion to count^pool_alpha
+  --pool_block=1       pairs that share one drawn candidate set; 16 is faster and learns alike
+  --lr_step_size=5     decay the learning rate every 5 epochs (default: never) ...
+  --lr_gamma=0.95      ... by this factor
+  --hns_backend=auto   numba (CPU), torch (any device), auto
+
+example:
+  recbole-hns --model=LightGCN --dataset=ml-100k --sampler=softmax_v --rho=1
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """Tells a mistake in one line, by :class:`HNSError`."""
+
+    def error(self, message: str) -> NoReturn:
+        """Called by argparse for a bad argument."""
+        raise HNSError(f"{message}.")
+
+
+def make_parser() -> Parser:
+    """The launcher's own options; all others go to the configuration."""
+    parser = Parser(
+        prog="recbole-hns",
+        usage="recbole-hns --model=MODEL --dataset=DATASET [--sampler=NAME] [--key=value ...]",
+        description="Train a RecBole model with hard negative sampling and test it.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--model", help="a RecBole model; MF is another name for BPR")
+    parser.add_argument("--dataset", help="a RecBole data set; ml-100k is bundled")
+    parser.add_argument("--config_files", help='property files, e.g. "a.yaml b.yaml"')
+    parser.add_argument("--nproc", type=int, default=1, help="processes on this machine")
+    parser.add_argument("--world_size", type=int, default=-1, help="processes on all machines")
+    parser.add_argument("--ip", default="localhost", help="address of the first machine")
+    parser.add_argument("--port", default="5678", help="port of the first machine")
+    parser.add_argument(
+        "--group_offset", type=int, default=0, help="global rank of this machine's first process"
+    )
+    return parser
+
+
+def result_table(result: dict[str, Any]) -> str:
+    """The metrics of the best epoch on validation and of the model tested."""
+    valid, test = result["best_valid_result"] or {}, result["test_result"] or {}
+    rows = [(name, valid.get(name, ""), test.get(name, "")) for name in {**valid, **test}]
+    lines = [("metric", "valid", "test"), *((name, str(v), str(t)) for name, v, t in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(3)]
+    return "\n".join(
+        f"{name:<{widths[0]}}  {v:>{widths[1]}}  {t:>{widths[2]}}" for name, v, t in lines
+    )
+
+
+def main(argv: Optional[Sequence[str]] = None) -> int:
+    """Run the command; the exit code is 0, or 2 for a mistake that the user can put right."""
+    try:
+        options, settings = make_parser().parse_known_args(argv)
+        from recbole_hns.quick_start import launch
+
+        result = launch(
+            options.model,
+            options.dataset,
+            options.config_files.split() if options.config_files else None,
+            settings,
+            nproc=options.nproc,
+            world_size=options.world_size,
+            ip=options.ip,
+            port=options.port,
+            group_offset=options.group_offset,
+        )
+    except HNSError as error:
+        print(f"recbole-hns: error: {error}", file=sys.stderr)
+        return 2
+    if result is not None:
+        print(result_table(result))
+    return 0

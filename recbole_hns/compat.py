@@ -1,0 +1,73 @@
+"""RecBole 1.2.1 on today's torch and SciPy: the only module that knows of these faults.
+
+Each shim mends one upstream fault, does nothing where the fault is absent, and reaches no further
+than RecBole's own modules. :func:`apply` runs once, when ``recbole_hns`` is imported.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+import warnings
+
+import scipy.sparse as sp
+import torch
+
+
+def restore_dok_update() -> None:
+    """Give SciPy's ``dok_matrix`` back the ``_update`` that RecBole's graph models call.
+
+    LightGCN, NGCF, NCL, GCMC, SpectralCF, KGIN and MCCLK fill a ``dok_matrix`` through this private
+    method, which SciPy 1.13 took away.
+    """
+    if hasattr(sp.dok_matrix, "_update"):
+        return
+
+    def _update(self, data):
+        self._dict.update(data)
+
+    sp.dok_matrix._update = _update
+
+
+def load_own_checkpoints() -> None:
+    """Let RecBole's trainer read the checkpoint it has just written.
+
+    RecBole pickles its ``Config`` into the checkpoint, which ``torch.load`` refuses since torch 2.6
+    made ``weights_only=True`` the default. Only the name ``torch`` inside ``recbole.trainer.trainer``
+    is replaced, by a view of torch whose ``load`` has the old default: ``torch.load`` itself, and so
+    everyone else's, stays as it is.
+    """
+    default = inspect.signature(torch.load).parameters["weights_only"].default
+    if default is False:
+        return
+    from recbole.trainer import trainer
+
+    class TorchForRecBole(types.ModuleType):
+        @staticmethod
+        def load(*args, **kwargs):
+            kwargs.setdefault("weights_only", False)
+            return torch.load(*args, **kwargs)
+
+        def __getattr__(self, name):
+            return getattr(torch, name)
+
+    trainer.torch = TorchForRecBole("torch")
+
+
+def quiet_deprecated_scaler() -> None:
+    """Silence one warning per epoch: RecBole's trainer builds ``torch.cuda.amp.GradScaler``."""
+    warnings.filterwarnings(
+        "ignore",
+        message=r".*torch\.cuda\.amp\.GradScaler.*",
+        category=FutureWarning,
+    )
+    warnings.filterwarnings(
+        "ignore", message=r".*torch\.cuda\.amp\.GradScaler is enabled.*", category=UserWarning
+    )
+
+
+def apply() -> None:
+    """Apply every shim; applying them again changes nothing."""
+    restore_dok_update()
+    load_own_checkpoints()
+    quiet_deprecated_scaler()

@@ -1,0 +1,79 @@
+"""The training data as positive-only batches: the sampler brings the negatives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Union
+
+import torch
+from recbole.config import Config
+from recbole.data.dataloader import KnowledgeBasedDataLoader, TrainDataLoader
+from recbole.data.dataset import Dataset
+from recbole.data.interaction import Interaction
+from recbole.data.transform import construct_transform
+from torch.utils.data.distributed import DistributedSampler
+
+from recbole_hns.seeding import derive_seed
+
+
+class PositiveLoader:
+    """Batches of ``train_batch_size`` positives, cut as slices out of one permutation per epoch.
+
+    It offers what RecBole's trainers ask of a train loader. The permutation derives from ``seed``
+    and the epoch alone.
+    """
+
+    def __init__(self, config: Config, dataset: Dataset, shuffle: bool):
+        self.config, self._dataset, self.shuffle = config, dataset, shuffle
+        self.step = config["train_batch_size"]
+        self.transform = construct_transform(config)
+        self.sampler = None
+        if not config["single_spec"]:
+            self.sampler = DistributedSampler(
+                range(len(dataset)), shuffle=shuffle, seed=config["seed"]
+            )
+            self.step = max(1, self.step // config["world_size"])
+        self.set_epoch(0)
+
+    @property
+    def dataset(self) -> Dataset:
+        """The training set, under the name that RecBole's collector uses."""
+        return self._dataset
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the permutation of the next pass."""
+        self.epoch = epoch
+
+    def _order(self) -> torch.Tensor:
+        n = len(self._dataset)
+        if self.sampler is not None:
+            self.sampler.set_epoch(self.epoch)
+            return torch.tensor(list(self.sampler))
+        if not self.shuffle:
+            return torch.arange(n)
+        seed = derive_seed(self.config["seed"], self.epoch)
+        return torch.randperm(n, generator=torch.Generator().manual_seed(seed))
+
+    def __iter__(self) -> Iterator[Interaction]:
+        columns = self._dataset.inter_feat.interaction
+        for index in self._order().split(self.step):
+            batch = Interaction({name: column[index] for name, column in columns.items()})
+            yield self.transform(self._dataset, self._dataset.join(batch))
+
+    def __len__(self) -> int:
+        n = len(self._dataset) if self.sampler is None else len(self.sampler)
+        return -(-n // self.step)
+
+
+TrainLoader = Union[PositiveLoader, KnowledgeBasedDataLoader]
+
+
+def positives_only(
+    config: Config, train_data: Union[TrainDataLoader, KnowledgeBasedDataLoader]
+) -> TrainLoader:
+    """RecBole's train loader with its negative sampling taken out."""
+    if isinstance(train_data, KnowledgeBasedDataLoader):
+        inner = train_data.general_dataloader
+        train_data.general_dataloader = PositiveLoader(config, inner._dataset, inner.shuffle)
+        return train_data
+    return PositiveLoader(config, train_data._dataset, train_data.shuffle)

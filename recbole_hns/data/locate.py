@@ -1,0 +1,64 @@
+"""Finding a data set before anything else is done."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from logging import getLogger
+from pathlib import Path
+
+import recbole
+import yaml
+from recbole.config import Config
+from recbole.utils.url import download_url, extract_zip, rename_atomic_files
+
+from recbole_hns.errors import HNSError
+
+URLS = Path(recbole.__file__).resolve().parent / "properties" / "dataset" / "url.yaml"
+
+
+def ensure_dataset(config: Config) -> None:
+    """See that the data set is on disk, fetching it if RecBole knows where from.
+
+    The download goes to a temporary folder and is moved when complete, so a failure leaves nothing
+    behind. (RecBole's own download ends in a barrier that fails outside distributed training.)
+    """
+    folder, name = Path(config["data_path"]), config["dataset"]
+    if folder.is_dir():
+        suffixes = config["benchmark_filename"]
+        wanted = [f"{name}.{s}.inter" for s in suffixes] if suffixes else [f"{name}.inter"]
+        for file in wanted:
+            if not (folder / file).is_file():
+                raise HNSError(
+                    f"data set {name}: the folder {folder} has no {file}; RecBole reads its "
+                    "interactions from that file (tab-separated, user_id:token item_id:token)."
+                )
+        return
+    urls = yaml.safe_load(URLS.read_text("utf-8"))
+    if name not in urls:
+        raise HNSError(
+            f"data set {name} is neither in {folder.resolve()} nor a name that RecBole can download: "
+            f"put {name}.inter (tab-separated, user_id:token item_id:token) into that folder, or set "
+            "data_path to the folder that holds it."
+        )
+    try:
+        _download(urls[name], folder, name)
+    except (OSError, RuntimeError) as error:
+        raise HNSError(
+            f"data set {name} is not in {folder.resolve()} and could not be downloaded from "
+            f"{urls[name]} ({error}): fetch and unpack that file there, or set data_path."
+        ) from error
+
+
+def _download(url: str, folder: Path, name: str) -> None:
+    getLogger().info(f"Downloading {name} from {url}")
+    parent = folder.parent
+    existing = next(path for path in (parent, *parent.resolve().parents) if path.is_dir())
+    with tempfile.TemporaryDirectory(dir=existing, prefix=f".{name}-") as work:
+        archive = download_url(url, work)
+        extract_zip(archive, work)
+        os.unlink(archive)
+        rename_atomic_files(work, Path(archive).stem, name)
+        parent.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(work, folder)

@@ -1,0 +1,107 @@
+"""The kernels in plain torch, for any device, and readable: the reference of the Numba ones."""
+
+from __future__ import annotations
+
+import torch
+
+from recbole_hns.kernels import Candidates, DrawTables
+
+# Rows are worked off in chunks whose gathered (rows, N, d) block stays below this many numbers.
+CHUNK_NUMBERS = 1 << 23
+
+
+def draw(
+    tables: DrawTables, users: torch.Tensor, N: int, block: int, generator: torch.Generator
+) -> Candidates:
+    """N independent draws from the negatives of each user; see the package's contract."""
+    B = len(users)
+    ids = _draw_negatives(tables, users[:, None].expand(B, N), generator)
+    if block == 1:
+        return Candidates(ids.int())
+    n_blocks = -(-B // block)
+    point = _random_below(torch.full((n_blocks, N), tables.total, device=users.device), generator)
+    shared = _item_at(tables, point)
+    common = shared.repeat_interleave(block, dim=0)[:B]  # (B, N)
+    # A slot whose shared item is the user's own positive is drawn again from the user's negatives,
+    # so every row keeps its distribution.
+    ids = torch.where(_is_positive(tables, users[:, None], common), ids, common)
+    return Candidates(ids.int(), shared.int(), block)
+
+
+def score(
+    context: torch.Tensor, rows: torch.Tensor, items: torch.Tensor, candidates: Candidates
+) -> torch.Tensor:
+    """r_cj for every candidate, (B, n)."""
+    ids = candidates.ids.long()
+    scores = torch.empty(ids.shape, dtype=context.dtype, device=context.device)
+    for part in _chunks(ids, items):
+        scores[part] = torch.einsum("bd,bnd->bn", context[rows[part]], items[ids[part]])
+    return scores
+
+
+def top(
+    context: torch.Tensor,
+    rows: torch.Tensor,
+    items: torch.Tensor,
+    candidates: Candidates,
+    M: int,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The M hardest candidates of each pair and their scores, hardest first."""
+    scores, positions = score(context, rows, items, candidates).topk(M, dim=1)
+    return candidates.ids.gather(1, positions), scores
+
+
+def score_backward(
+    context: torch.Tensor,
+    rows: torch.Tensor,
+    items: torch.Tensor,
+    parts: list[tuple[Candidates, torch.Tensor]],
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Gradients of Σ grad · score with respect to both tables."""
+    grad_context, grad_items = torch.zeros_like(context), torch.zeros_like(items)
+    for candidates, grad in parts:
+        ids = candidates.ids.long()
+        for part in _chunks(ids, items):
+            row, j, g = rows[part], ids[part], grad[part]
+            grad_context.index_add_(0, row, torch.einsum("bn,bnd->bd", g, items[j]))
+            outer = g[:, :, None] * context[row][:, None, :]  # (b, n, d)
+            grad_items.index_add_(0, j.flatten(), outer.flatten(0, 1))
+    return grad_context, grad_items
+
+
+def _chunks(ids: torch.Tensor, items: torch.Tensor):
+    step = max(1, CHUNK_NUMBERS // (ids.shape[1] * items.shape[1]))
+    for first in range(0, len(ids), step):
+        yield slice(first, first + step)
+
+
+def _random_below(bound: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Uniform integers in [0, bound); the bias of the remainder is below bound / 2⁶²."""
+    bits = torch.randint(1 << 62, bound.shape, generator=generator, device=bound.device)
+    return bits % bound
+
+
+def _draw_negatives(tables, users, generator):
+    point = _random_below(tables.mass[users], generator)  # on the user's own line
+    passed = _positives_before(tables, users, point)
+    first = tables.indptr[users]
+    return _item_at(tables, point + tables.removed[first + passed] - tables.removed[first])
+
+
+def _positives_before(tables, users, point):
+    """#{m : before_m ≤ point} of each user."""
+    key = users * (tables.total + 1) + point
+    return torch.searchsorted(tables.before_keys, key, right=True) - tables.indptr[users]
+
+
+def _item_at(tables, point):
+    """The item whose stretch of the whole line holds the point."""
+    if tables.start is None:
+        return point + 1
+    return torch.searchsorted(tables.start, point, right=True) - 1
+
+
+def _is_positive(tables, users, items):
+    key = users * tables.n_items + items
+    at = torch.searchsorted(tables.item_keys, key).clamp(max=len(tables.item_keys) - 1)
+    return tables.item_keys[at] == key

@@ -1,0 +1,156 @@
+"""``run_recbole_hns``: the whole pipeline, as RecBole's ``run_recbole``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from logging import getLogger
+from typing import Any, Optional, Union
+
+import numpy as np
+import torch
+from recbole.data import create_dataset, data_preparation
+from recbole.data.dataset import Dataset
+from recbole.model.abstract_recommender import AbstractRecommender
+from recbole.utils import get_environment, init_logger, init_seed, set_color
+
+from recbole_hns.config import HNSConfig
+from recbole_hns.data.loader import positives_only
+from recbole_hns.data.locate import ensure_dataset
+from recbole_hns.data.positives import Positives
+from recbole_hns.sampler.pool import refuse_users_without_negatives
+from recbole_hns.trainer import make_trainer
+
+
+def run_recbole_hns(
+    model: Union[str, type[AbstractRecommender], None] = None,
+    dataset: Optional[str] = None,
+    sampler: Optional[str] = None,
+    config_file_list: Optional[Sequence[str]] = None,
+    config_dict: Optional[dict[str, Any]] = None,
+    saved: bool = True,
+    command_line: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Train and test a RecBole model with a negative sampler.
+
+    Args:
+        model: a RecBole model's name (``MF`` means ``BPR``) or a model class of your own.
+        dataset: the name of a RecBole data set.
+        sampler: ``uniform``, ``popularity``, ``dns``, ``softmax`` or ``softmax_v``.
+        config_file_list: property files, as for RecBole.
+        config_dict: settings, as for RecBole; they win over the files.
+        saved: whether to save the best model and test that one.
+        command_line: ``--key=value`` arguments; they win over everything.
+
+    Returns:
+        What RecBole's ``run_recbole`` returns: ``best_valid_score``, ``valid_score_bigger``,
+        ``best_valid_result`` and ``test_result``.
+
+    Raises:
+        HNSError: for anything that you can put right, in one sentence.
+    """
+    config_dict = dict(config_dict or {})
+    if sampler is not None:
+        config_dict["sampler"] = sampler
+    config = HNSConfig(model, dataset, config_file_list, config_dict, command_line)
+    ensure_dataset(config)
+    return _run(config, saved)
+
+
+def _run(config: HNSConfig, saved: bool) -> dict[str, Any]:
+    init_seed(config["seed"], config["reproducibility"])
+    init_logger(config)
+    logger = getLogger()
+    logger.info(sys.argv)
+    logger.info(config)
+    logger.info(set_color("sampler", "pink") + f": {config.spec}")
+    if config.ignored_neg_sample_args is not None:
+        logger.warning(
+            f"train_neg_sample_args={config.ignored_neg_sample_args} is not used: `sampler` decides "
+            "which negatives a model is trained with."
+        )
+
+    data = create_dataset(config)
+    logger.info(data)
+    if not config["repeatable"]:
+        _check_negatives(data)
+    train_data, valid_data, test_data = data_preparation(config, data)
+    train_data = positives_only(config, train_data)
+
+    init_seed(config["seed"] + config["local_rank"], config["reproducibility"])
+    model = config.model_class(config, train_data._dataset).to(config["device"])
+    logger.info(model)
+
+    trainer = make_trainer(config, model)
+    progress = config["show_progress"]
+    best_valid_score, best_valid_result = trainer.fit(
+        train_data, valid_data, saved=saved, show_progress=progress
+    )
+    test_result = trainer.evaluate(test_data, load_best_model=saved, show_progress=progress)
+
+    logger.info(f"The running environment is as follows:\n{get_environment(config).draw()}")
+    logger.info(set_color("best valid ", "yellow") + f": {best_valid_result}")
+    logger.info(set_color("test result", "yellow") + f": {test_result}")
+    if not config["single_spec"]:
+        torch.distributed.destroy_process_group()
+    return {
+        "best_valid_score": best_valid_score,
+        "valid_score_bigger": config["valid_metric_bigger"],
+        "best_valid_result": best_valid_result,
+        "test_result": test_result,
+    }
+
+
+def _check_negatives(data: Dataset) -> None:
+    """RecBole refuses a user who took all items without a name; name the user before it does."""
+    users = np.asarray(data.inter_feat[data.uid_field])
+    items = np.asarray(data.inter_feat[data.iid_field])
+    full = Positives(users, items, data.user_num, data.item_num).users_without_negatives()
+    if len(full):
+        refuse_users_without_negatives(data, full)
+
+
+def launch(
+    model: Optional[str],
+    dataset: Optional[str],
+    config_file_list: Optional[Sequence[str]],
+    command_line: Sequence[str],
+    nproc: int = 1,
+    world_size: int = -1,
+    ip: str = "localhost",
+    port: str = "5678",
+    group_offset: int = 0,
+) -> Optional[dict[str, Any]]:
+    """Run here, or in ``nproc`` processes of a group as RecBole's ``run`` does."""
+    if nproc == 1 and world_size <= 0:
+        return run_recbole_hns(
+            model, dataset, config_file_list=config_file_list, command_line=command_line
+        )
+    # Mistakes are told once, here, and not by every process.
+    ensure_dataset(HNSConfig(model, dataset, config_file_list, command_line=command_line))
+    group = {
+        "world_size": nproc if world_size == -1 else world_size,
+        "ip": ip,
+        "port": port,
+        "nproc": nproc,
+        "offset": group_offset,
+    }
+    queue = torch.multiprocessing.get_context("spawn").SimpleQueue()
+    torch.multiprocessing.spawn(
+        _run_process,
+        args=(model, dataset, config_file_list, list(command_line), group, queue),
+        nprocs=nproc,
+    )
+    return None if queue.empty() else queue.get()
+
+
+def _run_process(rank, model, dataset, config_file_list, command_line, group, queue):
+    result = run_recbole_hns(
+        model,
+        dataset,
+        config_file_list=config_file_list,
+        config_dict={**group, "local_rank": rank},
+        command_line=command_line,
+    )
+    if rank == 0:
+        queue.put(result)

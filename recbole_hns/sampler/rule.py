@@ -1,0 +1,92 @@
+"""Rules: how candidates' scores become the weights p_cij of the loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Optional
+
+import torch
+
+from recbole_hns.kernels import Candidates
+from recbole_hns.loss import logistic
+from recbole_hns.sampler.negatives import Negatives
+
+
+class Rule:
+    """Turns a pool's candidates into weighted negatives.
+
+    A rule is a frozen dataclass of its own hyper-parameters, with the paper's names. Most rules say
+    only how scores become weights and write :meth:`weigh`; one that needs no scores, or only the
+    best of them, writes :meth:`choose`.
+    """
+
+    def choose(self, candidates: Candidates, query) -> Negatives:
+        """The negatives of every pair; ``query`` scores candidates (see :mod:`..scorer`)."""
+        scores = query.score(candidates)  # (B, N)
+        weights = self.weigh(query.positive_scores()[:, None], scores, candidates.log_q)
+        return Negatives(candidates, weights, scores)
+
+    def weigh(
+        self, r_ci: torch.Tensor, r_cj: torch.Tensor, log_q: Optional[torch.Tensor]
+    ) -> torch.Tensor:
+        """p_cij from the scores of the positive (B, 1) and of the candidates (B, N)."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Uniform(Rule):
+    """p_cij = 1/N: plain BPR with N negatives (Rendle et al. 2009), no scores needed."""
+
+    def choose(self, candidates: Candidates, query) -> Negatives:
+        """All candidates alike."""
+        B, N = candidates.ids.shape
+        return Negatives(candidates, torch.full((B, N), 1 / N, device=candidates.ids.device))
+
+
+@dataclass(frozen=True)
+class DNS(Rule):
+    """p_cij = 1/M for the M highest-scored of N candidates, else 0 (Algorithm 1).
+
+    M = 1 is the original DNS (Zhang et al. 2013). The smaller M, the harder the negatives.
+    """
+
+    M: int
+
+    def choose(self, candidates: Candidates, query) -> Negatives:
+        """The M hardest."""
+        ids, scores = query.top(candidates, self.M)
+        return Negatives(Candidates(ids), torch.full_like(scores, 1 / self.M), scores)
+
+
+@dataclass(frozen=True)
+class Softmax(Rule):
+    """p_cij ∝ exp(r_cj/τ − log q_cj) over the candidates (eq. 3, with the pool's q corrected for).
+
+    The smaller τ, the harder the negatives.
+    """
+
+    tau: float
+
+    def weigh(self, r_ci, r_cj, log_q):
+        """Self-normalised importance weights of the softmax distribution."""
+        logits = r_cj / self.tau
+        return torch.softmax(logits if log_q is None else logits - log_q, dim=1)
+
+
+@dataclass(frozen=True)
+class SoftmaxV(Rule):
+    """p_cij ∝ exp(ℓ(r_ci − r_cj)/τ), τ = √(Var_j ℓ / 2ρ) (Algorithm 2).
+
+    The variance is the population's, over the pool; τ adapts so that β = e^−ρ stays the same while
+    training goes on. The larger ρ, the harder the negatives. Where all losses are equal no candidate
+    is harder than another and the weights are uniform.
+    """
+
+    rho: float
+
+    def weigh(self, r_ci, r_cj, log_q):
+        """Softmax of the losses at the adaptive temperature."""
+        L = logistic(r_ci - r_cj)  # (B, N)
+        variance = L.var(dim=1, unbiased=False, keepdim=True)
+        inverse_tau = torch.where(variance > 0, (2 * self.rho / variance).sqrt(), 0.0)
+        return torch.softmax(L.mul_(inverse_tau), dim=1)

@@ -1,0 +1,233 @@
+"""How a RecBole model scores (context, items), and how it learns from weighted negatives."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Optional
+
+import torch
+from recbole.data.dataset import Dataset
+from recbole.data.interaction import Interaction
+from recbole.model.abstract_recommender import AbstractRecommender
+from recbole.model.general_recommender import BPR, LightGCN
+
+from recbole_hns.kernels import Candidates
+from recbole_hns.loss import weighted_pair_loss
+from recbole_hns.propagation import SymmetricPropagation
+from recbole_hns.sampler.negatives import Negatives
+
+# Candidates go through a model's predict in pieces of at most this many (context, item) rows.
+PREDICT_ROWS = 1 << 18
+
+
+class PairScores(torch.autograd.Function):
+    """r_ci and r_cj of a batch, with gradients gathered by a kernel and no (B, n, d) tensor.
+
+    Scores that the sampler has computed already are passed in and not computed again.
+    """
+
+    @staticmethod
+    def forward(ctx, context, items, rows, positives, negatives, scores, kernels):
+        ctx.save_for_backward(context, items, rows)
+        ctx.positives, ctx.negatives, ctx.kernels = positives, negatives, kernels
+        if scores is None:
+            scores = kernels.score(context, rows, items, negatives)
+        return kernels.score(context, rows, items, positives)[:, 0], scores
+
+    @staticmethod
+    def backward(ctx, grad_ci, grad_cj):
+        context, items, rows = ctx.saved_tensors
+        parts = [(ctx.positives, grad_ci[:, None]), (ctx.negatives, grad_cj)]
+        grads = ctx.kernels.score_backward(context, rows, items, parts)
+        return (*grads, None, None, None, None, None)
+
+
+class DotQuery:
+    """A batch encoded by a dot-product model: r_cj = ⟨context[rows[b]], items[j]⟩."""
+
+    def __init__(
+        self,
+        context: torch.Tensor,  # (n_contexts, d)
+        rows: torch.Tensor,  # (B,) the context of each pair
+        items: torch.Tensor,  # (n_items, d)
+        positives: torch.Tensor,  # (B,) item ids
+        kernels: ModuleType,
+    ):
+        self.context, self.rows, self.items = context, rows, items
+        self.positives = Candidates(positives[:, None].int())
+        self.kernels = kernels
+
+    def _tables(self):
+        return self.context, self.rows, self.items
+
+    def positive_scores(self) -> torch.Tensor:
+        """r_ci, (B,), without gradient."""
+        return self.kernels.score(*self._tables(), self.positives)[:, 0]
+
+    def score(self, candidates: Candidates) -> torch.Tensor:
+        """r_cj, (B, N), without gradient."""
+        return self.kernels.score(*self._tables(), candidates)
+
+    def top(self, candidates: Candidates, M: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """The M hardest candidates and their scores, both (B, M), without gradient."""
+        return self.kernels.top(*self._tables(), candidates, M)
+
+    def pair_scores(self, negatives: Negatives) -> tuple[torch.Tensor, torch.Tensor]:
+        """r_ci (B,) and r_cj (B, n), with gradient."""
+        return PairScores.apply(
+            self.context,
+            self.items,
+            self.rows,
+            self.positives,
+            negatives.candidates,
+            negatives.scores,
+            self.kernels,
+        )
+
+
+class PredictQuery:
+    """A batch scored by any model, through the ``predict`` that RecBole asks of it."""
+
+    def __init__(self, model: AbstractRecommender, batch: Interaction):
+        self.model, self.batch = model, batch
+        self.positives = batch[model.ITEM_ID]
+
+    def positive_scores(self) -> torch.Tensor:
+        """r_ci, (B,)."""
+        return self.score(Candidates(self.positives[:, None]))[:, 0]
+
+    def score(self, candidates: Candidates) -> torch.Tensor:
+        """r_cj, (B, N), as in evaluation: no drop-out."""
+        B, N = candidates.ids.shape
+        step = max(1, PREDICT_ROWS // N)
+        was_training = self.model.training
+        self.model.eval()
+        try:
+            scores = [self._predict(candidates.ids, slice(b, b + step)) for b in range(0, B, step)]
+        finally:
+            self.model.train(was_training)
+        return torch.cat(scores)
+
+    def _predict(self, ids: torch.Tensor, part: slice) -> torch.Tensor:
+        rows = Interaction({k: v[part] for k, v in self.batch.interaction.items()})
+        rows = rows.repeat_interleave(ids.shape[1])
+        rows[self.model.ITEM_ID] = ids[part].flatten().long()
+        return self.model.predict(rows).view(-1, ids.shape[1])
+
+    def top(self, candidates: Candidates, M: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """The M hardest candidates and their scores, both (B, M)."""
+        scores, positions = self.score(candidates).topk(M, dim=1)
+        return candidates.ids.gather(1, positions), scores
+
+
+class Scorer:
+    """How one model encodes a batch and learns from it."""
+
+    def __init__(self, model: AbstractRecommender, dataset: Dataset, kernels: ModuleType):
+        self.model, self.dataset, self.kernels = model, dataset, kernels
+
+    def encode(self, batch: Interaction):
+        """The batch's query: done once per step, used for choosing negatives and for the loss."""
+        raise NotImplementedError
+
+    def loss(self, batch: Interaction, query, negatives: Negatives, generator: torch.Generator):
+        """The training loss of the batch."""
+        raise NotImplementedError
+
+
+class OwnLossScorer(Scorer):
+    """Any pairwise model: scored by ``predict``, trained by its own ``calculate_loss``.
+
+    The model's loss takes one negative per pair, so one is drawn from p_cij.
+    """
+
+    def encode(self, batch: Interaction) -> PredictQuery:
+        """Nothing to compute yet: ``predict`` encodes when it scores."""
+        return PredictQuery(self.model, batch)
+
+    def loss(self, batch, query, negatives, generator):
+        """The model's own loss with the drawn negatives, and their features, put in."""
+        chosen = Interaction({self.dataset.iid_field: negatives.draw_one(generator).cpu()})
+        chosen = self.dataset.join(chosen)
+        chosen.add_prefix(self.dataset.config["NEG_PREFIX"])
+        batch.update(chosen.to(self.model.device))
+        return self.model.calculate_loss(batch)
+
+
+class DotScorer(Scorer):
+    """A model that scores by a dot product and learns by BPR: the fast path."""
+
+    def encode(self, batch: Interaction) -> DotQuery:
+        """All contexts and items as vectors."""
+        context, items = self.vectors()
+        users, positives = batch[self.model.USER_ID], batch[self.model.ITEM_ID]
+        return DotQuery(context, users, items, positives, self.kernels)
+
+    def vectors(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """The vectors of all users and of all items."""
+        raise NotImplementedError
+
+    def loss(self, batch, query, negatives, generator):
+        """1/|B| Σ p_cij ℓ(r_ci − r_cj) and the model's regulariser."""
+        loss = weighted_pair_loss(*query.pair_scores(negatives), negatives.weights)
+        regulariser = self.regulariser(batch, negatives)
+        return loss if regulariser is None else loss + regulariser
+
+    def regulariser(self, batch: Interaction, negatives: Negatives) -> Optional[torch.Tensor]:
+        """What the model adds to its pair loss; None for nothing."""
+        return None
+
+
+class MFScorer(DotScorer):
+    """Matrix factorisation, RecBole's ``BPR``."""
+
+    def vectors(self):
+        """The embedding tables themselves."""
+        return self.model.user_embedding.weight, self.model.item_embedding.weight
+
+
+class LightGCNScorer(DotScorer):
+    """RecBole's ``LightGCN``, propagated once per step over a CSR matrix."""
+
+    def __init__(self, model: LightGCN, dataset: Dataset, kernels: ModuleType):
+        super().__init__(model, dataset, kernels)
+        self.A = model.norm_adj_matrix.coalesce().to_sparse_csr()
+
+    def vectors(self):
+        """The mean over layers, as ``LightGCN.forward``."""
+        model = self.model
+        # Evaluation keeps the propagated embeddings; training makes them stale.
+        model.restore_user_e = model.restore_item_e = None
+        E = SymmetricPropagation.apply(model.get_ego_embeddings(), self.A, model.n_layers)
+        return torch.split(E, [model.n_users, model.n_items])
+
+    def regulariser(self, batch, negatives):
+        """``EmbLoss`` of the layer-0 embeddings, a negative counting p_cij times.
+
+        The squared norms are summed per row of the tables, so no (B, n, d) copy is gathered.
+        """
+        model, B = self.model, len(batch)
+        users, items = model.user_embedding.weight, model.item_embedding.weight
+        once = torch.ones(B, device=users.device)
+        user_norms, item_norms = users.square().sum(dim=1), items.square().sum(dim=1)
+        squares = (
+            _mass(users, batch[model.USER_ID], once) @ user_norms,
+            _mass(items, batch[model.ITEM_ID], once) @ item_norms,
+            _mass(items, negatives.ids.flatten(), negatives.weights.flatten()) @ item_norms,
+        )
+        if model.require_pow:
+            return model.reg_weight * sum(squares) / B / 2
+        return model.reg_weight * sum(square.sqrt() for square in squares) / B
+
+
+def _mass(table: torch.Tensor, ids: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+    """The weight that falls on each row of a table."""
+    return torch.zeros(len(table), device=table.device).index_add_(0, ids.int(), weights)
+
+
+FAST_SCORERS: dict[type, type[DotScorer]] = {BPR: MFScorer, LightGCN: LightGCNScorer}
+
+
+def make_scorer(model: AbstractRecommender, dataset: Dataset, kernels: ModuleType) -> Scorer:
+    """The fast scorer where the model is exactly one we know, its own loss otherwise."""
+    return FAST_SCORERS.get(type(model), OwnLossScorer)(model, dataset, kernels)

@@ -1,0 +1,92 @@
+"""The training step, put into whichever trainer RecBole picks for the model."""
+
+from __future__ import annotations
+
+import torch
+from recbole.config import Config
+from recbole.data.dataloader import KnowledgeBasedDataLoader
+from recbole.data.interaction import Interaction
+from recbole.trainer import Trainer
+from recbole.utils import get_trainer
+
+from recbole_hns.kernels import get_kernels
+from recbole_hns.sampler import make_sampler
+from recbole_hns.scorer import make_scorer
+
+
+class SampledLossTrainer(Trainer):
+    """RecBole's trainer with the sampled loss wherever the model's own would be the default."""
+
+    def _train_epoch(self, train_data, epoch_idx, loss_func=None, show_progress=False):
+        self._start_epoch(train_data, epoch_idx)
+        return super()._train_epoch(
+            train_data, epoch_idx, loss_func or self.sampled_loss, show_progress
+        )
+
+
+class HNSTrainerMixin:
+    """Adds a negative sampler to a RecBole trainer.
+
+    ``fit`` builds the sampler from the training set; :meth:`sampled_loss` is one training step.
+    """
+
+    def fit(self, train_data, *args, **kwargs):
+        """RecBole's ``fit``, after the sampler has been built."""
+        config, dataset = self.config, train_data._dataset
+        rank = config["local_rank"] + (config["offset"] or 0)
+        kernels = get_kernels(config.spec.backend, self.device)
+        self.scorer = make_scorer(self.model, dataset, kernels)
+        self.sampler = make_sampler(config.spec, dataset, self.device, config["seed"], rank)
+        return super().fit(train_data, *args, **kwargs)
+
+    def sampled_loss(self, batch: Interaction) -> torch.Tensor:
+        """Encode once, choose negatives without gradient, learn from them."""
+        query = self.scorer.encode(batch)
+        negatives = self.sampler.select(batch[self.config["USER_ID_FIELD"]], query)
+        return self.scorer.loss(batch, query, negatives, self.sampler.generator)
+
+    def _train_epoch(self, train_data, epoch_idx, loss_func=None, show_progress=False):
+        self._start_epoch(train_data, epoch_idx)
+        return super()._train_epoch(
+            train_data, epoch_idx, loss_func or self.sampled_loss, show_progress
+        )
+
+    def _start_epoch(self, train_data, epoch_idx):
+        """Everything that changes with the epoch is a function of it, so resuming needs no state."""
+        if isinstance(train_data, KnowledgeBasedDataLoader):
+            train_data = train_data.general_dataloader
+        train_data.set_epoch(epoch_idx)
+        self.sampler.start_epoch(epoch_idx)
+        if self.config["lr_step_size"]:
+            decay = self.config["lr_gamma"] ** (epoch_idx // self.config["lr_step_size"])
+            for group in self.optimizer.param_groups:
+                group["lr"] = self.learning_rate * decay
+
+    def _build_optimizer(self, **kwargs):
+        """RecBole's optimiser, in torch's fused form where there is one for the CPU."""
+        optimizer = super()._build_optimizer(**kwargs)
+        dense = all(p.device.type == "cpu" for g in optimizer.param_groups for p in g["params"])
+        if dense and type(optimizer) in FUSED_ON_CPU:
+            for group in optimizer.param_groups:
+                group["fused"] = True
+        return optimizer
+
+
+# torch 2.4 brought fused steps to the CPU: one pass over the parameters instead of a dozen.
+FUSED_ON_CPU = (
+    (torch.optim.Adam, torch.optim.AdamW)
+    if tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 4)
+    else ()
+)
+
+
+def make_trainer(config: Config, model: torch.nn.Module) -> Trainer:
+    """RecBole's trainer for the model, with hard negative sampling.
+
+    Some RecBole trainers pass the loss on, some call the plain epoch without it (KG), some write the
+    epoch anew (NCL): the mixin in front and the class behind catch them all.
+    """
+    base = get_trainer(config["MODEL_TYPE"], config["model"])
+    behind = () if base is Trainer else (base,)
+    bases = (HNSTrainerMixin, *behind, SampledLossTrainer)
+    return type(f"HNS{base.__name__}", bases, {})(config, model)
