@@ -3,6 +3,12 @@
 Shi et al., "On the Theories Behind Hard Negative Sampling for Recommendation", WWW 2023.
 """
 
+import os
+
+# Our kernels and torch take turns on the same cores: a torch thread that spins while it waits for its
+# next turn takes a core from the kernel. Heeded only if torch has not been imported before.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 from recbole_hns import compat
 
 compat.apply()

@@ -54,20 +54,18 @@ def load_own_checkpoints() -> None:
     trainer.torch = TorchForRecBole("torch")
 
 
-def quiet_deprecated_scaler() -> None:
-    """Silence one warning per epoch: RecBole's trainer builds ``torch.cuda.amp.GradScaler``."""
-    warnings.filterwarnings(
-        "ignore",
-        message=r".*torch\.cuda\.amp\.GradScaler.*",
-        category=FutureWarning,
-    )
-    warnings.filterwarnings(
-        "ignore", message=r".*torch\.cuda\.amp\.GradScaler is enabled.*", category=UserWarning
-    )
+def quiet_recbole() -> None:
+    """Keep warnings about RecBole's own code from users, who can do nothing about them.
+
+    RecBole 1.2.1 calls deprecated functions of pandas and torch: chained ``fillna(inplace=True)``,
+    ``torch.sparse.FloatTensor`` and, every epoch, ``torch.cuda.amp.GradScaler``.
+    """
+    for category in (FutureWarning, DeprecationWarning, UserWarning):
+        warnings.filterwarnings("ignore", category=category, module=r"recbole\.")
 
 
 def apply() -> None:
     """Apply every shim; applying them again changes nothing."""
     restore_dok_update()
     load_own_checkpoints()
-    quiet_deprecated_scaler()
+    quiet_recbole()

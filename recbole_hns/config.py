@@ -200,6 +200,11 @@ class HNSConfig(Config):
         if not self._own_model:
             self._refuse_unknown_keys(given)
         self._refuse_wrong_types(given)
+        if final["MODEL_TYPE"] == ModelType.SEQUENTIAL and final.get("loss_type") == "CE":
+            raise HNSError(
+                f"loss_type=CE ranks {self.model}'s target against all items and uses no negatives: "
+                "set loss_type=BPR, or leave it out."
+            )
         self.spec = SamplerSpec.from_config(final, given)
         _check_decay(final, given)
         # Pairs come from RecBole's data preparation as they are; `sampler` adds the negatives.
@@ -237,11 +242,6 @@ class HNSConfig(Config):
 
     def _refuse_models_without_pairs(self):
         name = self.model
-        if self["MODEL_TYPE"] == ModelType.SEQUENTIAL and self["loss_type"] == "CE":
-            raise HNSError(
-                f"loss_type=CE ranks {name}'s target against all items and uses no negatives: "
-                "set loss_type=BPR, or leave it out."
-            )
         if self["MODEL_INPUT_TYPE"] != InputType.PAIRWISE:
             raise HNSError(
                 f"{name} learns from single items (pointwise), so it cannot rank a positive above "

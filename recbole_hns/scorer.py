@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from types import ModuleType
 from typing import Optional
 
@@ -191,7 +192,9 @@ class LightGCNScorer(DotScorer):
 
     def __init__(self, model: LightGCN, dataset: Dataset, kernels: ModuleType):
         super().__init__(model, dataset, kernels)
-        self.A = model.norm_adj_matrix.coalesce().to_sparse_csr()
+        with warnings.catch_warnings():  # "Sparse CSR tensor support is in beta state"
+            warnings.simplefilter("ignore", UserWarning)
+            self.A = model.norm_adj_matrix.coalesce().to_sparse_csr()
 
     def vectors(self):
         """The mean over layers, as ``LightGCN.forward``."""

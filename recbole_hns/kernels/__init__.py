@@ -31,6 +31,16 @@ BACKENDS = ("auto", "numba", "torch")
 
 
 @dataclass
+class SharedCandidates:
+    """One candidate set per block of G pairs, and where a pair differs from it."""
+
+    ids: torch.Tensor  # (⌈B / G⌉, N) int32
+    G: int
+    pair: torch.Tensor  # (R,) int64: pair and slot of each candidate drawn for that pair alone,
+    slot: torch.Tensor  # (R,) int64: because the shared one is a positive of the pair's user
+
+
+@dataclass
 class Candidates:
     """Drawn candidates, one row per pair."""
 
@@ -55,7 +65,7 @@ class DrawTables:
 
     indptr: torch.Tensor  # (n_users + 1,) int64, rows of the three below
     items: torch.Tensor  # (nnz,) int64, the positives, ascending inside a row
-    before: torch.Tensor  # (nnz,) int64, ascending inside a row
+    before: torch.Tensor  # (nnz,) int32 or int64, ascending inside a row
     removed: torch.Tensor  # (nnz + 1,) int64, running sum of the positives' weights
     mass: torch.Tensor  # (n_users,) int64, length of the user's own line
     start: Optional[torch.Tensor]  # (n_items + 1,) int64; None where every weight is 1

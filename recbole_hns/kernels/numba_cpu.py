@@ -14,12 +14,14 @@ import numba as nb
 import numpy as np
 import torch
 
-from recbole_hns.kernels import Candidates, DrawTables
+from recbole_hns.kernels import Candidates, DrawTables, SharedCandidates, blocks
 
 # Sums may be reordered (that is what makes them SIMD), but NaN and inf keep their meaning.
 jit = nb.njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+DIRECT_POSITIVES, STRIDE = 256, 16
+VECTORS_PER_THREAD = 8192
 
 
 def draw(
@@ -30,9 +32,10 @@ def draw(
     ids = torch.empty((len(users), N), dtype=torch.int32)
     arrays = _arrays(tables)
     if block == 1:
-        _split(_draw_rows, len(users), users.numpy(), seed, *arrays, ids.numpy())
+        _split(_draw_rows, len(users), users.numpy(), seed, *arrays, ids.numpy(), work=ids.numel())
         return Candidates(ids)
     shared = torch.empty((-(-len(users) // block), N), dtype=torch.int32)
+    replaced = np.zeros(len(users), dtype=np.int64)
     _split(
         _draw_blocks,
         len(shared),
@@ -45,21 +48,25 @@ def draw(
         block,
         shared.numpy(),
         ids.numpy(),
+        replaced,
+        work=ids.numel(),
     )
-    return Candidates(ids, shared, block)
+    pair, slot = _find_replaced(ids.numpy(), shared.numpy(), block, replaced)
+    return Candidates(
+        ids, SharedCandidates(shared, block, torch.from_numpy(pair), torch.from_numpy(slot))
+    )
 
 
 def score(
     context: torch.Tensor, rows: torch.Tensor, items: torch.Tensor, candidates: Candidates
 ) -> torch.Tensor:
     """r_cj for every candidate, (B, n)."""
+    if candidates.shared is not None:
+        return blocks.score(context, rows, items, candidates)
     scores = torch.empty(candidates.ids.shape, dtype=torch.float32)
-    tables = (_array(context), rows.numpy(), _array(items), candidates.ids.numpy())
-    if candidates.shared is None:
-        _split(_score_rows, len(rows), *tables, scores.numpy())
-    else:
-        shared = candidates.shared.numpy()
-        _split(_score_blocks, len(shared), *tables, shared, candidates.block, scores.numpy())
+    tables = (_array(context), rows.numpy(), _array(items))
+    ids = candidates.ids.numpy()
+    _split(_score_rows, len(rows), *tables, ids, scores.numpy(), work=ids.size)
     return scores
 
 
@@ -73,27 +80,13 @@ def top(
     """The M hardest candidates of each pair and their scores, hardest first."""
     ids = torch.empty((len(rows), M), dtype=torch.int32)
     scores = torch.empty((len(rows), M), dtype=torch.float32)
+    drawn, out = candidates.ids.numpy(), (ids.numpy(), scores.numpy())
     if candidates.shared is None:
-        _split(
-            _top_rows,
-            len(rows),
-            _array(context),
-            rows.numpy(),
-            _array(items),
-            candidates.ids.numpy(),
-            ids.numpy(),
-            scores.numpy(),
-        )
+        tables = (_array(context), rows.numpy(), _array(items))
+        _split(_top_rows, len(rows), *tables, drawn, *out, work=drawn.size)
     else:
-        every = score(context, rows, items, candidates)
-        _split(
-            _top_scores,
-            len(rows),
-            candidates.ids.numpy(),
-            every.numpy(),
-            ids.numpy(),
-            scores.numpy(),
-        )
+        every = blocks.score(context, rows, items, candidates).numpy()
+        _split(_top_scores, len(rows), drawn, every, *out, work=drawn.size)
     return ids, scores
 
 
@@ -105,28 +98,22 @@ def score_backward(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Gradients of Σ grad · score with respect to both tables."""
     grad_context, grad_items = torch.zeros_like(context), torch.zeros_like(items)
-    grad_rows = torch.zeros((len(rows), context.shape[1]), dtype=context.dtype)
     c, r, v = _array(context), rows.numpy(), _array(items)
     for candidates, grad in parts:
-        ids, g = candidates.ids.numpy(), grad.contiguous().numpy()
-        _split(_backward_rows, len(rows), v, ids, g, grad_rows.numpy())
-        if candidates.shared is None:
-            _split(_backward_items, len(items), c, r, ids, g, grad_items.numpy())
-        else:
-            shared = candidates.shared.numpy()
-            _split(
-                _backward_items_blocks,
-                len(items),
-                c,
-                r,
-                ids,
-                shared,
-                candidates.block,
-                g,
-                grad_items.numpy(),
+        if candidates.shared is not None:
+            blocks.score_backward(
+                context, rows, items, candidates, grad, add_rows, grad_context, grad_items
             )
-    _add_rows(r, grad_rows.numpy(), grad_context.numpy())
+            continue
+        ids, g = candidates.ids.numpy(), grad.contiguous().numpy()
+        _split(_backward_context, len(c), r, v, ids, g, grad_context.numpy(), work=ids.size)
+        _split(_backward_items, len(v), c, r, ids, g, grad_items.numpy(), work=ids.size)
     return grad_context, grad_items
+
+
+def add_rows(table: torch.Tensor, rows: torch.Tensor, values: torch.Tensor) -> None:
+    """table[rows[k]] += values[k] for every k, repeats included."""
+    _split(_add_rows, len(table), rows.numpy(), values.numpy(), table.numpy(), work=len(rows))
 
 
 def _array(table: torch.Tensor) -> np.ndarray:
@@ -141,12 +128,12 @@ def _threads(count: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(count, thread_name_prefix="hns")
 
 
-def _split(function, length: int, *args) -> None:
-    """Run ``function(first, last, *args)`` over [0, length), one stretch per torch thread."""
-    count = max(1, min(torch.get_num_threads(), length))
-    if count == 1:
-        function(0, length, *args)
-        return
+def _split(function, length: int, *args, work: int) -> None:
+    """Run ``function(first, last, *args)`` over [0, length), one stretch per torch thread.
+
+    ``work`` is the number of vectors that it touches: a thread that gets few is not worth waking.
+    """
+    count = max(1, min(torch.get_num_threads(), length, work // VECTORS_PER_THREAD))
     bounds = [length * t // count for t in range(count + 1)]
     jobs = [
         _threads(torch.get_num_threads()).submit(function, first, last, *args)
@@ -183,30 +170,49 @@ def _mix(x):
 
 @nb.njit(inline="always")
 def _below(bits, bound):
-    """⌊bits · bound / 2⁶⁴⌋: uniform on [0, bound) up to bound / 2⁶⁴."""
-    low = (bits & np.uint64(0xFFFFFFFF)) * (bound & np.uint64(0xFFFFFFFF))
-    mid = (bits >> np.uint64(32)) * (bound & np.uint64(0xFFFFFFFF)) + (low >> np.uint64(32))
-    high = (bits & np.uint64(0xFFFFFFFF)) * (bound >> np.uint64(32)) + (mid & np.uint64(0xFFFFFFFF))
-    return (
-        (bits >> np.uint64(32)) * (bound >> np.uint64(32))
-        + (mid >> np.uint64(32))
-        + (high >> np.uint64(32))
-    )
+    """⌊bits · bound / 2⁶⁴⌋ for bound < 2⁶²: uniform on [0, bound) up to bound / 2⁶⁴."""
+    high, low = bits >> np.uint64(32), bits & np.uint64(0xFFFFFFFF)
+    if bound <= np.uint64(0xFFFFFFFF):
+        return (high * bound + ((low * bound) >> np.uint64(32))) >> np.uint64(32)
+    bound_high, bound_low = bound >> np.uint64(32), bound & np.uint64(0xFFFFFFFF)
+    middle = high * bound_low + ((low * bound_low) >> np.uint64(32))
+    carry = low * bound_high + (middle & np.uint64(0xFFFFFFFF))
+    return high * bound_high + (middle >> np.uint64(32)) + (carry >> np.uint64(32))
 
 
 @nb.njit(inline="always")
 def _passed(point, before):
-    """#{m : before_m ≤ point}: halve without branches, then count what is left by SIMD."""
-    first = 0
+    """#{m : before_m ≤ point} for one point, by bisection."""
+    low, high = 0, before.shape[0]
+    while low < high:
+        middle = (low + high) >> 1
+        if before[middle] <= point:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@nb.njit(inline="always")
+def _passed_all(points, before, counts):
+    """:func:`_passed` for many points: comparisons laid out for SIMD, with nothing to mispredict.
+
+    Few positives are compared one by one with all points at once. Of many, only every 16th is, and
+    the last 16 of each point one by one.
+    """
     length = before.shape[0]
-    while length > 16:
-        half = length >> 1
-        first = first + half if before[first + half - 1] <= point else first
-        length -= half
-    passed = first
-    for m in range(first, first + length):
-        passed += 1 if before[m] <= point else 0
-    return passed
+    counts[:] = 0
+    step = 1 if length <= DIRECT_POSITIVES else STRIDE
+    for m in range(step - 1, length, step):
+        y = before[m]
+        for n in range(points.shape[0]):
+            counts[n] += y <= points[n]
+    if step > 1:
+        for n in range(points.shape[0]):
+            passed = counts[n] * step
+            for m in range(passed, min(passed + step, length)):
+                passed += before[m] <= points[n]
+            counts[n] = passed
 
 
 @nb.njit(inline="always")
@@ -229,14 +235,28 @@ def _draw_one(bits, before, removed, mass, start, guide, shift):
 
 @jit
 def _draw_rows(first, last, users, seed, indptr, before, removed, mass, start, guide, shift, ids):
+    N = ids.shape[1]
+    points = np.empty(N, dtype=before.dtype)
+    counts = np.empty(N, dtype=before.dtype)
     for b in range(first, last):
         u = users[b]
         own = before[indptr[u] : indptr[u + 1]]
         gone = removed[indptr[u] : indptr[u + 1] + 1]
         state = _mix(seed + np.uint64(b) * GOLDEN)
-        for n in range(ids.shape[1]):
-            state += GOLDEN
-            ids[b, n] = _draw_one(_mix(state), own, gone, mass[u], start, guide, shift)
+        for n in range(N):
+            points[n] = _below(_mix(state + np.uint64(n + 1) * GOLDEN), np.uint64(mass[u]))
+        if N < STRIDE:
+            for n in range(N):
+                counts[n] = _passed(points[n], own)
+        else:
+            _passed_all(points, own, counts)
+        if start.shape[0] == 0:
+            for n in range(N):
+                ids[b, n] = points[n] + counts[n] + 1
+        else:
+            for n in range(N):
+                point = points[n] + gone[counts[n]] - gone[0]
+                ids[b, n] = _item_at(point, start, guide, shift)
 
 
 @jit
@@ -258,6 +278,7 @@ def _draw_blocks(
     block,
     shared,
     ids,
+    replaced,
 ):
     N = ids.shape[1]
     in_block = np.zeros(n_items, dtype=np.bool_)  # which items this block shares
@@ -278,6 +299,7 @@ def _draw_blocks(
                     # The user's own positive: draw these slots again from the user's negatives.
                     for n in range(N):
                         if shared[k, n] == positives[m]:
+                            replaced[b] += 1
                             state += GOLDEN
                             ids[b, n] = _draw_one(
                                 _mix(state), own, gone, mass[u], start, guide, shift
@@ -286,142 +308,139 @@ def _draw_blocks(
             in_block[shared[k, n]] = False
 
 
+@jit
+def _find_replaced(ids, shared, block, replaced):
+    """(pair, slot) of the candidates that differ from what their block shares."""
+    total = replaced.sum()
+    pair, slot = np.empty(total, dtype=np.int64), np.empty(total, dtype=np.int64)
+    found = 0
+    for b in range(ids.shape[0]):
+        if replaced[b] > 0:
+            for n in range(ids.shape[1]):
+                if ids[b, n] != shared[b // block, n]:
+                    pair[found], slot[found] = b, n
+                    found += 1
+    return pair, slot
+
+
 # -------------------------------------------------------------------------------------- scoring
 
 
 @nb.njit(inline="always")
-def _dot(a, b):
-    total = np.float32(0)
-    for k in range(a.shape[0]):
-        total += a[k] * b[k]
-    return total
+def _score_row(c, items, ids, scores):
+    """⟨c, items[j]⟩ for one row of candidates, four at a time to share the loop's cost."""
+    N, d = ids.shape[0], c.shape[0]
+    whole = N - N % 4
+    for n in range(0, whole, 4):
+        v0, v1 = items[ids[n]], items[ids[n + 1]]
+        v2, v3 = items[ids[n + 2]], items[ids[n + 3]]
+        r0 = r1 = r2 = r3 = np.float32(0)
+        for i in range(d):
+            r0 += c[i] * v0[i]
+            r1 += c[i] * v1[i]
+            r2 += c[i] * v2[i]
+            r3 += c[i] * v3[i]
+        scores[n], scores[n + 1], scores[n + 2], scores[n + 3] = r0, r1, r2, r3
+    for n in range(whole, N):
+        v, r = items[ids[n]], np.float32(0)
+        for i in range(d):
+            r += c[i] * v[i]
+        scores[n] = r
 
 
 @jit
 def _score_rows(first, last, context, rows, items, ids, scores):
     for b in range(first, last):
-        c = context[rows[b]]
-        for n in range(ids.shape[1]):
-            scores[b, n] = _dot(c, items[ids[b, n]])
-
-
-@jit
-def _score_blocks(first, last, context, rows, items, ids, shared, block, scores):
-    N, d = shared.shape[1], items.shape[1]
-    columns = np.empty((d, N), dtype=np.float32)  # the block's items, transposed
-    for k in range(first, last):
-        for n in range(N):
-            v = items[shared[k, n]]
-            for i in range(d):
-                columns[i, n] = v[i]
-        for b in range(k * block, min((k + 1) * block, rows.shape[0])):
-            c, r = context[rows[b]], scores[b]
-            r[:] = 0
-            for i in range(d):
-                x, column = c[i], columns[i]
-                for n in range(N):
-                    r[n] += x * column[n]
-            for n in range(N):
-                if ids[b, n] != shared[k, n]:
-                    r[n] = _dot(c, items[ids[b, n]])
+        _score_row(context[rows[b]], items, ids[b], scores[b])
 
 
 @nb.njit(inline="always")
-def _keep(s, j, best, best_ids):
-    """Insert (s, j) into the descending list ``best``; NaN counts as hardest, so that it shows."""
-    m = best.shape[0] - 1
-    while m > 0 and not (best[m - 1] >= s):
-        best[m], best_ids[m] = best[m - 1], best_ids[m - 1]
-        m -= 1
-    best[m], best_ids[m] = s, j
+def _top_of(scores, ids, best, places, top_scores, top_ids):
+    """The highest of one row, descending; NaN counts as hardest, so that it shows in the loss."""
+    M = best.shape[0]
+    best[:] = -np.inf
+    places[:] = 0
+    lowest = np.float32(-np.inf)
+    for n in range(scores.shape[0]):
+        r = scores[n]
+        if r > lowest or r != r:
+            m = M - 1
+            while m > 0 and (best[m - 1] < r or r != r):
+                best[m], places[m] = best[m - 1], places[m - 1]
+                m -= 1
+            best[m], places[m] = r, n
+            lowest = best[M - 1]
+    for m in range(M):
+        top_scores[m], top_ids[m] = best[m], ids[places[m]]
 
 
 @jit
 def _top_rows(first, last, context, rows, items, ids, top_ids, top_scores):
-    M = top_ids.shape[1]
+    N, M = ids.shape[1], top_ids.shape[1]
+    scores = np.empty(N, dtype=np.float32)
+    best, places = np.empty(M, dtype=np.float32), np.empty(M, dtype=np.int64)
     for b in range(first, last):
-        c, best, best_ids = context[rows[b]], top_scores[b], top_ids[b]
-        best[:] = -np.inf
-        best_ids[:] = ids[b, 0]
-        for n in range(ids.shape[1]):
-            j = ids[b, n]
-            s = _dot(c, items[j])
-            if not (s <= best[M - 1]):
-                _keep(s, j, best, best_ids)
+        # Scores first: a loop with nothing to mispredict keeps many items under way at once.
+        _score_row(context[rows[b]], items, ids[b], scores)
+        _top_of(scores, ids[b], best, places, top_scores[b], top_ids[b])
 
 
 @jit
 def _top_scores(first, last, ids, scores, top_ids, top_scores):
     M = top_ids.shape[1]
+    best, places = np.empty(M, dtype=np.float32), np.empty(M, dtype=np.int64)
     for b in range(first, last):
-        best, best_ids = top_scores[b], top_ids[b]
-        best[:] = -np.inf
-        best_ids[:] = ids[b, 0]
-        for n in range(ids.shape[1]):
-            s = scores[b, n]
-            if not (s <= best[M - 1]):
-                _keep(s, ids[b, n], best, best_ids)
+        _top_of(scores[b], ids[b], best, places, top_scores[b], top_ids[b])
 
 
 # ------------------------------------------------------------------------------------- gradients
 
 
 @jit
-def _backward_rows(first, last, items, ids, grad, grad_rows):
-    d = items.shape[1]
-    for b in range(first, last):
-        out = grad_rows[b]
-        for n in range(ids.shape[1]):
-            g, v = grad[b, n], items[ids[b, n]]
+def _backward_context(first, last, rows, items, ids, grad, grad_context):
+    """Rows first..last of ``grad_context``: a thread owns rows, so no two write to the same one."""
+    N, d = ids.shape[1], items.shape[1]
+    total = np.empty(d, dtype=np.float32)
+    for b in range(ids.shape[0]):
+        if first <= rows[b] < last:
+            total[:] = 0
+            whole = N - N % 4
+            for n in range(0, whole, 4):
+                v0, v1 = items[ids[b, n]], items[ids[b, n + 1]]
+                v2, v3 = items[ids[b, n + 2]], items[ids[b, n + 3]]
+                g0, g1, g2, g3 = grad[b, n], grad[b, n + 1], grad[b, n + 2], grad[b, n + 3]
+                for i in range(d):
+                    total[i] += (g0 * v0[i] + g1 * v1[i]) + (g2 * v2[i] + g3 * v3[i])
+            for n in range(whole, N):
+                g, v = grad[b, n], items[ids[b, n]]
+                for i in range(d):
+                    total[i] += g * v[i]
+            out = grad_context[rows[b]]
             for i in range(d):
-                out[i] += g * v[i]
+                out[i] += total[i]
 
 
 @jit
 def _backward_items(first, last, context, rows, ids, grad, grad_items):
-    """Rows first..last of ``grad_items``: a thread owns items, so no two write to the same row."""
+    """Rows first..last of ``grad_items``, likewise."""
     N, d = ids.shape[1], context.shape[1]
-    mine = np.empty(N, dtype=np.int64)
+    own_ids, own_grad = np.empty(N, dtype=np.int64), np.empty(N, dtype=np.float32)
     for b in range(ids.shape[0]):
         count = 0
         for n in range(N):  # no branch: which candidates are mine cannot be predicted
-            mine[count] = n
+            own_ids[count], own_grad[count] = ids[b, n], grad[b, n]
             count += 1 if first <= ids[b, n] < last else 0
         c = context[rows[b]]
         for m in range(count):
-            n = mine[m]
-            g, out = grad[b, n], grad_items[ids[b, n]]
+            g, out = own_grad[m], grad_items[own_ids[m]]
             for i in range(d):
                 out[i] += g * c[i]
 
 
 @jit
-def _backward_items_blocks(first, last, context, rows, ids, shared, block, grad, grad_items):
-    """As :func:`_backward_items`, but a block's pairs are summed before the row is touched."""
-    N, d = ids.shape[1], context.shape[1]
-    for k in range(shared.shape[0]):
-        begin, end = k * block, min((k + 1) * block, rows.shape[0])
-        for n in range(N):
-            j = shared[k, n]
-            if first <= j < last:
-                out = grad_items[j]
-                for b in range(begin, end):
-                    if ids[b, n] == j:
-                        g, c = grad[b, n], context[rows[b]]
-                        for i in range(d):
-                            out[i] += g * c[i]
-        for b in range(begin, end):
-            for n in range(N):
-                j = ids[b, n]
-                if j != shared[k, n] and first <= j < last:
-                    g, c, out = grad[b, n], context[rows[b]], grad_items[j]
-                    for i in range(d):
-                        out[i] += g * c[i]
-
-
-@jit
-def _add_rows(rows, grad_rows, grad_context):
-    for b in range(rows.shape[0]):
-        out = grad_context[rows[b]]
-        for i in range(out.shape[0]):
-            out[i] += grad_rows[b, i]
+def _add_rows(first, last, rows, values, table):
+    for k in range(rows.shape[0]):
+        if first <= rows[k] < last:
+            out = table[rows[k]]
+            for i in range(out.shape[0]):
+                out[i] += values[k, i]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from recbole_hns.kernels import Candidates, DrawTables
+from recbole_hns.kernels import Candidates, DrawTables, SharedCandidates, blocks
 
 # Rows are worked off in chunks whose gathered (rows, N, d) block stays below this many numbers.
 CHUNK_NUMBERS = 1 << 23
@@ -24,15 +24,19 @@ def draw(
     common = shared.repeat_interleave(block, dim=0)[:B]  # (B, N)
     # A slot whose shared item is the user's own positive is drawn again from the user's negatives,
     # so every row keeps its distribution.
-    ids = torch.where(_is_positive(tables, users[:, None], common), ids, common)
-    return Candidates(ids.int(), shared.int(), block)
+    replaced = _is_positive(tables, users[:, None], common)
+    ids = torch.where(replaced, ids, common)
+    pair, slot = torch.nonzero(replaced, as_tuple=True)
+    return Candidates(ids.int(), SharedCandidates(shared.int(), block, pair, slot))
 
 
 def score(
     context: torch.Tensor, rows: torch.Tensor, items: torch.Tensor, candidates: Candidates
 ) -> torch.Tensor:
     """r_cj for every candidate, (B, n)."""
-    ids = candidates.ids.long()
+    if candidates.shared is not None:
+        return blocks.score(context, rows, items, candidates)
+    ids = candidates.ids
     scores = torch.empty(ids.shape, dtype=context.dtype, device=context.device)
     for part in _chunks(ids, items):
         scores[part] = torch.einsum("bd,bnd->bn", context[rows[part]], items[ids[part]])
@@ -60,13 +64,23 @@ def score_backward(
     """Gradients of Σ grad · score with respect to both tables."""
     grad_context, grad_items = torch.zeros_like(context), torch.zeros_like(items)
     for candidates, grad in parts:
-        ids = candidates.ids.long()
+        if candidates.shared is not None:
+            blocks.score_backward(
+                context, rows, items, candidates, grad, add_rows, grad_context, grad_items
+            )
+            continue
+        ids = candidates.ids
         for part in _chunks(ids, items):
             row, j, g = rows[part], ids[part], grad[part]
-            grad_context.index_add_(0, row, torch.einsum("bn,bnd->bd", g, items[j]))
+            add_rows(grad_context, row, torch.einsum("bn,bnd->bd", g, items[j]))
             outer = g[:, :, None] * context[row][:, None, :]  # (b, n, d)
-            grad_items.index_add_(0, j.flatten(), outer.flatten(0, 1))
+            add_rows(grad_items, j.flatten(), outer.flatten(0, 1))
     return grad_context, grad_items
+
+
+def add_rows(table: torch.Tensor, rows: torch.Tensor, values: torch.Tensor) -> None:
+    """table[rows[k]] += values[k] for every k, repeats included."""
+    table.index_add_(0, rows, values)
 
 
 def _chunks(ids: torch.Tensor, items: torch.Tensor):

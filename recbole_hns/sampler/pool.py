@@ -16,7 +16,7 @@ from recbole_hns.data.positives import Positives
 from recbole_hns.errors import HNSError
 from recbole_hns.kernels import Candidates, DrawTables, get_kernels
 
-# Popularity weights are whole numbers that add up to about this, so that draws are exact.
+# Weights are whole numbers, so that draws are exact; those that are not are scaled up to this total.
 POPULARITY_TOTAL = 1 << 40
 
 
@@ -148,8 +148,9 @@ class PopularityPool(Pool):
             counts += np.bincount(items, minlength=self.item_num)
         weights = counts**self.alpha
         weights[0] = 0
-        scale = min(POPULARITY_TOTAL, (1 << 62) // (self.user_num + 1)) / weights.sum()
-        return np.where(weights > 0, np.maximum(1, np.rint(weights * scale)), 0).astype(np.int64)
+        if (weights != np.rint(weights)).any():
+            weights *= min(POPULARITY_TOTAL, (1 << 62) // (self.user_num + 1)) / weights.sum()
+        return np.where(weights > 0, np.maximum(1, np.rint(weights)), 0).astype(np.int64)
 
 
 POOLS: dict[str, type[Pool]] = {
@@ -178,10 +179,12 @@ def _draw_tables(positives: Positives, weights: Optional[np.ndarray]) -> DrawTab
         weights_of_positives = weights[items]
     removed = np.concatenate([[0], np.cumsum(weights_of_positives)])
     removed_in_row = removed[:-1] - np.repeat(removed[indptr[:-1]], np.diff(indptr))
+    # Half the width, twice the SIMD lanes, where the line is short enough.
+    narrow = np.int32 if start[-1] < np.iinfo(np.int32).max else np.int64
     tensors = {
         "indptr": indptr,
         "items": items,
-        "before": start[items] - removed_in_row,
+        "before": (start[items] - removed_in_row).astype(narrow),
         "removed": removed,
         "mass": start[-1] - (removed[indptr[1:]] - removed[indptr[:-1]]),
     }

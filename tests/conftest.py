@@ -1,0 +1,99 @@
+"""Shared fixtures: tiny data sets, written as RecBole's atomic files into a temporary folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from recbole.data import create_dataset, data_preparation
+
+from recbole_hns import HNSConfig
+from recbole_hns.data.positives import Positives
+from recbole_hns.kernels import get_kernels
+from recbole_hns.sampler.pool import _draw_tables
+
+BACKENDS = ("numba", "torch")
+
+
+@pytest.fixture(autouse=True)
+def in_temporary_folder(tmp_path, monkeypatch):
+    """RecBole writes log/, saved/ and log_tensorboard/ into the working folder."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(params=BACKENDS)
+def kernels(request):
+    """Both implementations of the kernels' contract."""
+    return get_kernels(request.param, torch.device("cpu"))
+
+
+@pytest.fixture
+def generator():
+    return torch.Generator().manual_seed(20)
+
+
+def write_inter(folder: Path, name: str, pairs: list[tuple[str, str]]) -> None:
+    """An .inter file with ascending time stamps."""
+    target = folder / name
+    target.mkdir(parents=True)
+    lines = ["user_id:token\titem_id:token\ttimestamp:float"]
+    lines += [f"{user}\t{item}\t{time}" for time, (user, item) in enumerate(pairs)]
+    (target / f"{name}.inter").write_text("\n".join(lines) + "\n")
+
+
+def random_pairs(n_users=40, n_items=60, per_user=10, seed=0) -> list[tuple[str, str]]:
+    """Different items for each user, popular ones more often."""
+    rng = np.random.default_rng(seed)
+    popularity = 1 / np.arange(1, n_items + 1)
+    return [
+        (f"u{user}", f"i{item}")
+        for user in range(n_users)
+        for item in rng.choice(n_items, per_user, replace=False, p=popularity / popularity.sum())
+    ]
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    """The folder of a data set called ``tiny``: 40 users, 60 items, 400 interactions."""
+    write_inter(tmp_path / "data", "tiny", random_pairs())
+    return {"data_path": str(tmp_path / "data"), "show_progress": False}
+
+
+def prepare(model="BPR", dataset="tiny", **settings):
+    """(config, train_data, valid_data, test_data) of RecBole's own data preparation."""
+    config = HNSConfig(model, dataset, config_dict=settings)
+    return (config, *data_preparation(config, create_dataset(config)))
+
+
+def random_positives(n_users=12, n_items=30, seed=1) -> Positives:
+    """Users from no positives at all to all items but one; item 0 is the padding."""
+    rng = np.random.default_rng(seed)
+    sizes = np.linspace(0, n_items - 2, n_users).astype(int)
+    users = np.repeat(np.arange(n_users), sizes)
+    items = np.concatenate([rng.permutation(np.arange(1, n_items))[:size] for size in sizes])
+    return Positives(users, items, n_users, n_items)
+
+
+@pytest.fixture
+def positives():
+    return random_positives()
+
+
+@pytest.fixture
+def tables(positives):
+    """Draw tables with equal weights."""
+    return _draw_tables(positives, None)
+
+
+@pytest.fixture
+def weighted_tables(positives):
+    """Draw tables with unequal weights, some of them zero."""
+    rng = np.random.default_rng(2)
+    weights = rng.integers(0, 6, positives.n_items)
+    weights[0] = 0
+    weights[-8:] = 3  # so that everyone has something to draw
+    full = np.setdiff1d(np.arange(1, positives.n_items), positives.row(positives.n_users - 1))
+    weights[full] = 2
+    return _draw_tables(positives, weights), weights

@@ -1,0 +1,167 @@
+"""Layers of the configuration, and one sentence for every mistake."""
+
+import sys
+
+import pytest
+from recbole.model.general_recommender import BPR
+from recbole.utils import InputType
+
+from recbole_hns import HNSConfig, HNSError
+from recbole_hns.sampler import DNS, Softmax, SoftmaxV, Uniform
+
+
+def config(model="BPR", dataset="ml-100k", files=None, command_line=(), **settings):
+    return HNSConfig(model, dataset, files, settings, command_line)
+
+
+def refusal(**kwargs) -> str:
+    with pytest.raises(HNSError) as error:
+        config(**kwargs)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_defaults_are_the_papers_recipe():
+    spec = config().spec
+    assert (spec.rule, spec.N, spec.pool, spec.pool_block) == (DNS(5), 200, "uniform", 1)
+    assert config(sampler="softmax_v").spec.rule == SoftmaxV(1.0)
+    assert config(sampler="softmax").spec.rule == Softmax(1.0)
+    assert (config(sampler="uniform").spec.rule, config(sampler="uniform").spec.N) == (Uniform(), 1)
+    assert config(sampler="popularity").spec.pool == "popularity"
+    recipe = config()
+    assert recipe["embedding_size"] == 32
+    assert recipe["train_batch_size"] == 4096
+    assert recipe["lr_step_size"] is None
+
+
+def test_later_layers_win(tmp_path):
+    first, second = tmp_path / "a.yaml", tmp_path / "b.yaml"
+    first.write_text("N: 10\nM: 1\nepochs: 7\nlearning_rate: 1e-2\n")
+    second.write_text("N: 20\n")
+    files = [str(first), str(second)]
+    assert config(files=files).spec.N == 20
+    assert config(files=files)["learning_rate"] == 0.01
+    assert config(files=files, N=30).spec.N == 30
+    last = config(files=files, N=30, command_line=["--N=40"])
+    assert (last.spec.N, last.spec.rule, last["epochs"]) == (40, DNS(1), 7)
+
+
+def test_mf_is_bpr():
+    assert config("MF").model_class is BPR
+    assert config("MF")["model"] == "BPR"
+
+
+def test_a_model_class_of_ones_own_may_have_settings_of_its_own():
+    class Mine(BPR):
+        input_type = InputType.PAIRWISE
+
+    mine = config(Mine, my_setting=3)
+    assert mine.model_class is Mine
+    assert mine["my_setting"] == 3
+
+
+def test_sys_argv_is_not_read(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["pytest", "--epochs=1", "-x"])
+    assert config()["epochs"] == 200
+
+
+def test_values_are_read_and_not_run(tmp_path):
+    marker = tmp_path / "ran"
+    code = f"__import__('pathlib').Path({str(marker)!r}).touch()"
+    assert config(command_line=[f"--wandb_project={code}"])["wandb_project"] == code
+    assert not marker.exists()
+    values = config(
+        command_line=["--topk=[5, 10]", "--weight_decay=1e-3", "--use_gpu=false", "--seed=7"]
+    )
+    assert values["topk"] == [5, 10]
+    assert values["weight_decay"] == 0.001
+    assert values["use_gpu"] is False
+    assert values["seed"] == 7
+
+
+def test_the_sampler_decides_over_train_neg_sample_args():
+    given = {"distribution": "popularity", "sample_num": 4, "dynamic": True, "candidate_num": 9}
+    merged = config(train_neg_sample_args=given)
+    assert merged.ignored_neg_sample_args == given
+    assert merged["train_neg_sample_args"]["sample_num"] == 1
+    assert merged["train_neg_sample_args"]["dynamic"] is False
+    assert config().ignored_neg_sample_args is None
+
+
+def test_sequential_models_learn_from_pairs():
+    assert config("SASRec")["MODEL_INPUT_TYPE"] == InputType.PAIRWISE
+    assert "loss_type=BPR" in refusal(model="SASRec", loss_type="CE", train_neg_sample_args=None)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"sampler": "dsn"}, ["sampler=dsn", "dns"]),
+        ({"sampler": "softmaxv"}, ["did you mean softmax_v?"]),
+        ({"sampler": ["dns"]}, ["unknown"]),
+        ({"M": 0}, ["M=0", "from 1 to 200"]),
+        ({"M": 201}, ["M=201", "N=200"]),
+        ({"M": 2.5}, ["M=2.5", "whole number"]),
+        ({"M": "many"}, ["M='many'"]),
+        ({"M": True}, ["M=True"]),
+        ({"N": 0}, ["N=0", "at least 1"]),
+        ({"N": "all"}, ["N='all'"]),
+        ({"sampler": "softmax_v", "rho": 0}, ["rho=0", "greater than 0"]),
+        ({"sampler": "softmax_v", "rho": -1.0}, ["rho=-1.0"]),
+        ({"sampler": "softmax_v", "rho": float("nan")}, ["rho=nan"]),
+        ({"sampler": "softmax_v", "rho": "hard"}, ["rho='hard'", "number"]),
+        ({"sampler": "softmax", "tau": 0}, ["tau=0"]),
+        ({"sampler": "softmax", "tau": None}, ["tau=None"]),
+        ({"rho": 1.0}, ["rho", "sampler=dns", "M"]),
+        ({"sampler": "uniform", "M": 2}, ["M is not a setting of sampler=uniform"]),
+        ({"pool": "popular"}, ["pool=popular", "popularity"]),
+        ({"sampler": "popularity", "pool": "uniform"}, ["contradicts"]),
+        ({"pool_alpha": -1}, ["pool_alpha=-1"]),
+        ({"pool_block": 0}, ["pool_block=0"]),
+        ({"hns_backend": "cuda"}, ["hns_backend=cuda", "torch"]),
+        ({"lr_gamma": 0.5}, ["lr_gamma", "lr_step_size"]),
+        ({"lr_step_size": 0}, ["lr_step_size=0"]),
+        ({"lr_step_size": 5, "lr_gamma": 0}, ["lr_gamma=0"]),
+        ({"smapler": "dns"}, ["smapler", "did you mean sampler?"]),
+        ({"epochs": "ten"}, ["epochs='ten'"]),
+        ({"epochs": 1.5}, ["epochs=1.5"]),
+        ({"use_gpu": "perhaps"}, ["use_gpu='perhaps'", "true or false"]),
+        ({"metrics": ["Foo"]}, ["Foo"]),
+        ({"topk": [0]}, ["topk"]),
+        ({"model": "LightGNC"}, ["model=LightGNC", "LightGCN"]),
+        ({"model": "bpr"}, ["did you mean BPR?"]),
+        ({"model": "../BPR"}, ["unknown"]),
+        ({"model": None}, ["no model"]),
+        ({"dataset": None}, ["no data set"]),
+        ({"model": "NeuMF"}, ["NeuMF", "pointwise"]),
+        ({"model": "MultiVAE"}, ["MultiVAE", "no negatives"]),
+        ({"model": "FM"}, ["pointwise"]),
+        ({"files": ["no.yaml"]}, ["no.yaml", "No such file"]),
+        ({"command_line": ["--sampler", "dns"]}, ["--sampler", "--key=value"]),
+        ({"command_line": ["--N=1", "--N=2"]}, ["--N is given twice"]),
+        ({"command_line": ["dns"]}, ["--key=value"]),
+    ],
+)
+def test_every_mistake_gets_one_sentence(settings, words):
+    message = refusal(**settings)
+    for word in words:
+        assert word in message
+
+
+def test_broken_files_are_named(tmp_path):
+    (tmp_path / "broken.yaml").write_text("a: [1, 2\n")
+    assert "broken.yaml is not valid YAML" in refusal(files=["broken.yaml"])
+    (tmp_path / "list.yaml").write_text("- a\n")
+    assert "list.yaml must hold" in refusal(files=["list.yaml"])
+    (tmp_path / "empty.yaml").write_text("")
+    assert config(files=["empty.yaml"]).spec.N == 200
+
+
+def test_settings_of_another_recbole_model_are_allowed_in_a_shared_file():
+    assert config(mlp_hidden_size=[64, 32])["mlp_hidden_size"] == [64, 32]
+
+
+def test_the_callers_dictionary_is_left_as_it_was():
+    mine = {"N": "10", "M": 2}
+    HNSConfig("BPR", "ml-100k", config_dict=mine)
+    assert mine == {"N": "10", "M": 2}

@@ -1,0 +1,94 @@
+import pytest
+import torch
+from conftest import prepare
+from recbole.trainer import KGTrainer, Trainer
+
+from recbole_hns.data.loader import positives_only
+from recbole_hns.trainer import HNSTrainerMixin, make_trainer
+
+
+def trainer_for(model, settings, **more):
+    config, train_data, *_ = prepare(model, **settings, **more)
+    torch.manual_seed(0)
+    loader = positives_only(config, train_data)
+    network = config.model_class(config, loader._dataset)
+    return make_trainer(config, network), loader
+
+
+def test_the_learning_rate_decays_by_epoch(tiny):
+    trainer, loader = trainer_for("BPR", tiny, epochs=5, lr_step_size=2, lr_gamma=0.5)
+    rates = []
+    original = trainer.sampled_loss
+    trainer.sampled_loss = lambda batch: (
+        rates.append(trainer.optimizer.param_groups[0]["lr"]),
+        original(batch),
+    )[1]
+    trainer.fit(loader, saved=False)
+    assert rates == pytest.approx([0.001, 0.001, 0.0005, 0.0005, 0.00025])
+
+
+def test_without_a_step_size_the_learning_rate_stays(tiny):
+    trainer, loader = trainer_for("BPR", tiny, epochs=3)
+    trainer.fit(loader, saved=False)
+    assert trainer.optimizer.param_groups[0]["lr"] == 0.001
+
+
+def test_adam_is_fused_on_the_cpu_and_steps_as_before(tiny):
+    """The fused step is RecBole's Adam with the same numbers."""
+    weights = []
+    for fused in (True, False):
+        trainer, loader = trainer_for("BPR", tiny, epochs=2)
+        assert trainer.optimizer.param_groups[0]["fused"] is True
+        trainer.optimizer.param_groups[0]["fused"] = fused
+        trainer.fit(loader, saved=False)
+        weights.append(trainer.model.item_embedding.weight.detach())
+    torch.testing.assert_close(weights[0], weights[1], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("learner", ["sgd", "adagrad", "rmsprop", "adamw"])
+def test_recboles_other_optimisers_work(tiny, learner):
+    trainer, loader = trainer_for("BPR", tiny, epochs=1, learner=learner)
+    before = trainer.model.item_embedding.weight.detach().clone()
+    trainer.fit(loader, saved=False)
+    assert not torch.equal(before, trainer.model.item_embedding.weight)
+
+
+def test_an_epoch_starts_from_the_same_random_state_when_it_is_run_again(tiny):
+    trainer, loader = trainer_for("BPR", tiny, epochs=0)
+    trainer.fit(loader, saved=False)
+    losses = []
+    for _ in range(2):
+        torch.manual_seed(torch.randint(100, ()).item())
+        with torch.no_grad():
+            trainer._start_epoch(loader, 3)
+            losses.append([float(trainer.sampled_loss(batch)) for batch in loader])
+    assert losses[0] == losses[1]
+
+
+def test_ranks_draw_their_own_candidates(tiny):
+    draws = []
+    for rank in (0, 1):
+        trainer, loader = trainer_for("BPR", tiny, epochs=0)
+        trainer.config["local_rank"] = rank
+        trainer.fit(loader, saved=False)
+        draws.append(trainer.sampler.pool.draw(torch.tensor([1, 2, 3]), 20).ids)
+    assert not torch.equal(*draws)
+
+
+def test_make_trainer_extends_the_trainer_that_recbole_picks(tiny):
+    trainer, _ = trainer_for("BPR", tiny)
+    assert isinstance(trainer, Trainer)
+    assert isinstance(trainer, HNSTrainerMixin)
+    assert type(trainer).__name__ == "HNSTrainer"
+
+
+def test_knowledge_models_keep_their_second_loss(tmp_path):
+    """KGTrainer calls the plain epoch by itself: the sampled loss must still be the one it finds."""
+    settings = {"show_progress": False, "epochs": 1, "embedding_size": 8, "N": 5, "M": 1}
+    trainer, loader = trainer_for("CKE", settings, dataset="ml-100k")
+    assert isinstance(trainer, KGTrainer)
+    steps = []
+    original = trainer.sampled_loss
+    trainer.sampled_loss = lambda batch: (steps.append(1), original(batch))[1]
+    trainer.fit(loader, saved=False)
+    assert len(steps) == len(loader)
