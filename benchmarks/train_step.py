@@ -329,19 +329,19 @@ def run(folder: Path, rounds: int) -> dict:
     mf = {
         "plain DNS(5, 200)": bench.plain("dns"),
         "plain Softmax-v(1, 200)": bench.plain("softmax_v"),
-        "DNS(5, 200)": bench.ours(sampler="dns"),
-        "DNS(5, 200), pool_block 16": bench.ours(sampler="dns", pool_block=16),
-        "Softmax-v(1, 200)": bench.ours(sampler="softmax_v"),
-        "Softmax-v(1, 200), pool_block 16": bench.ours(sampler="softmax_v", pool_block=16),
+        "DNS(5, 200)": bench.ours(sampler="dns", M=5),
+        "DNS(5, 200), pool_block 16": bench.ours(sampler="dns", M=5, pool_block=16),
+        "Softmax-v(1, 200)": bench.ours(sampler="softmax_v", rho=1.0),
+        "Softmax-v(1, 200), pool_block 16": bench.ours(sampler="softmax_v", rho=1.0, pool_block=16),
         "uniform": bench.ours(sampler="uniform"),
         "RecBole BPR": bench.recbole(),
         "RecBole dynamic 200": bench.recbole(dynamic=200),
     }
     seconds = take_turns(mf, rounds)
-    sizes = {f"DNS(5, {N})": bench.ours(sampler="dns", N=N) for N in (50, 200, 800, 3200)}
+    sizes = {f"DNS(5, {N})": bench.ours(sampler="dns", M=5, N=N) for N in (50, 200, 800, 3200)}
     by_N = take_turns(sizes, rounds)
     gcn = {
-        "LightGCN DNS(5, 200)": bench.ours("LightGCN", d=64, sampler="dns"),
+        "LightGCN DNS(5, 200)": bench.ours("LightGCN", d=64, sampler="dns", M=5),
         "RecBole LightGCN dynamic 200": bench.recbole("LightGCN", d=64, dynamic=200),
     }
     seconds.update(take_turns(gcn, max(3, rounds // 2)))

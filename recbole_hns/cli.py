@@ -13,8 +13,8 @@ EPILOG = """\
 every setting of RecBole and of the model can be given as --key=value; the sampler's are
   --sampler=NAME       uniform, popularity, dns (the default), softmax or softmax_v
   --N=200              candidates drawn per positive
-  --M=5                dns: how many of the hardest candidates are used; smaller is harder
-  --rho=1.0            softmax_v: larger is harder
+  --M=20               dns: how many of the hardest candidates are used; smaller is harder
+  --rho=0.3            softmax_v: larger is harder
   --tau=1.0            softmax: smaller is harder
   --pool=uniform       where candidates come from: uniform or popularity
   --pool_alpha=1.0     popularity draws an item in proportion to count^pool_alpha
@@ -24,7 +24,7 @@ every setting of RecBole and of the model can be given as --key=value; the sampl
   --hns_backend=auto   numba (CPU), torch (any device), auto
 
 example:
-  recbole-hns --model=LightGCN --dataset=ml-100k --sampler=softmax_v --rho=1
+  recbole-hns --model=LightGCN --dataset=ml-100k --sampler=softmax_v --rho=0.1
 """
 
 

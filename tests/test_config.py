@@ -23,8 +23,8 @@ def refusal(**kwargs) -> str:
 
 def test_defaults_are_the_papers_recipe():
     spec = config().spec
-    assert (spec.rule, spec.N, spec.pool, spec.pool_block) == (DNS(5), 200, "uniform", 1)
-    assert config(sampler="softmax_v").spec.rule == SoftmaxV(1.0)
+    assert (spec.rule, spec.N, spec.pool, spec.pool_block) == (DNS(20), 200, "uniform", 1)
+    assert config(sampler="softmax_v").spec.rule == SoftmaxV(0.3)
     assert config(sampler="softmax").spec.rule == Softmax(1.0)
     assert (config(sampler="uniform").spec.rule, config(sampler="uniform").spec.N) == (Uniform(), 1)
     assert config(sampler="popularity").spec.pool == "popularity"

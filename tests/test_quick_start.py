@@ -34,39 +34,45 @@ def test_a_model_with_a_loss_of_its_own_trains():
 
 def test_a_sequential_model_trains(tiny):
     settings = {**tiny, **SMALL, "load_col": {"inter": ["user_id", "item_id", "timestamp"]}}
+    settings.update(n_layers=1, hidden_size=8, inner_size=8, MAX_ITEM_LIST_LENGTH=8)
     for sampler in ("dns", "softmax_v"):
         result = run_recbole_hns("SASRec", "tiny", sampler, config_dict=settings)
         assert set(result["test_result"]) == METRICS
 
 
-def test_a_model_class_of_ones_own_trains(tiny):
-    class Mine(BPR):
-        def calculate_loss(self, interaction):
-            return super().calculate_loss(interaction) + self.item_embedding.weight.square().mean()
+class Mine(BPR):
+    """A model that RecBole does not know, with a loss of its own."""
 
-    result = run_recbole_hns(Mine, "tiny", "dns", config_dict={**tiny, **SMALL})
+    def calculate_loss(self, interaction):
+        return super().calculate_loss(interaction) + self.item_embedding.weight.square().mean()
+
+
+def test_a_model_class_of_ones_own_trains(tiny):
+    result = run_recbole_hns(
+        Mine, "tiny", "dns", config_dict={**tiny, **SMALL, "embedding_size": 8}
+    )
     assert set(result["test_result"]) == METRICS
 
 
 @pytest.mark.parametrize("sampler", ["uniform", "dns", "softmax_v"])
 @pytest.mark.parametrize("backend", ["numba", "torch"])
-def test_the_same_seed_gives_the_same_result_twice(sampler, backend):
-    settings = {**SMALL, "hns_backend": backend, "metric_decimal_place": 10}
+def test_the_same_seed_gives_the_same_result_twice(tiny, sampler, backend):
+    settings = {**tiny, **SMALL, "hns_backend": backend, "metric_decimal_place": 10}
     results = []
     for noise in (1, 2):
         torch.manual_seed(noise)
-        results.append(run_recbole_hns("MF", "ml-100k", sampler, config_dict=settings))
+        results.append(run_recbole_hns("MF", "tiny", sampler, config_dict=settings))
     assert results[0] == results[1]
-    other = run_recbole_hns("MF", "ml-100k", sampler, config_dict={**settings, "seed": 1})
+    other = run_recbole_hns("MF", "tiny", sampler, config_dict={**settings, "seed": 1})
     assert other != results[0]
 
 
-MARGIN = 1.10  # of NDCG@10 over uniform negatives
+MARGIN = 1.15  # of NDCG@10 over uniform negatives
 
 
 def test_hard_negatives_beat_uniform_ones():
-    """Same recipe, same 40 epochs, nothing tuned: hard negatives win by at least 10 %."""
-    settings = {**QUIET, "epochs": 40, "learning_rate": 0.005, "eval_step": 40}
+    """The shipped defaults, the same 30 epochs, nothing tuned: hard negatives win by 15 % or more."""
+    settings = {**QUIET, "epochs": 30, "eval_step": 10, "valid_metric": "NDCG@10"}
     ndcg = {
         sampler: run_recbole_hns("MF", "ml-100k", sampler, config_dict=settings)["test_result"][
             "ndcg@10"
