@@ -5,9 +5,10 @@ Shi et al., "On the Theories Behind Hard Negative Sampling for Recommendation", 
 
 import os
 
-# Our kernels and torch take turns on the same cores: a torch thread that spins while it waits for its
-# next turn takes a core from the kernel. Heeded only if torch has not been imported before.
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# Our kernels and torch take turns on the same cores. By default a thread of torch's OpenMP spins for
+# milliseconds when its work is done, on a core that the kernel could use; this makes it some
+# microseconds. Heeded only if torch has not been imported before.
+os.environ.setdefault("GOMP_SPINCOUNT", "30000")
 
 from recbole_hns import compat
 

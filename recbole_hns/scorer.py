@@ -170,7 +170,8 @@ class DotScorer(Scorer):
 
     def loss(self, batch, query, negatives, generator):
         """1/|B| Σ p_cij ℓ(r_ci − r_cj) and the model's regulariser."""
-        loss = weighted_pair_loss(*query.pair_scores(negatives), negatives.weights)
+        r_ci, r_cj = query.pair_scores(negatives)
+        loss = weighted_pair_loss(r_ci, r_cj, negatives.weights, negatives.losses)
         regulariser = self.regulariser(batch, negatives)
         return loss if regulariser is None else loss + regulariser
 

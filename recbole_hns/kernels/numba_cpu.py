@@ -197,18 +197,26 @@ def _passed(point, before):
 def _passed_all(points, before, counts):
     """:func:`_passed` for many points: comparisons laid out for SIMD, with nothing to mispredict.
 
-    Few positives are compared one by one with all points at once. Of many, only every 16th is, and
+    Few positives are compared with all points, four at a time. Of many, only every 16th is, and
     the last 16 of each point one by one.
     """
-    length = before.shape[0]
+    N, length = points.shape[0], before.shape[0]
     counts[:] = 0
     step = 1 if length <= DIRECT_POSITIVES else STRIDE
-    for m in range(step - 1, length, step):
-        y = before[m]
-        for n in range(points.shape[0]):
+    compared = length // step  # before[step − 1], before[2·step − 1], …
+    whole = compared - compared % 4
+    for k in range(0, whole, 4):
+        y0, y1 = before[(k + 1) * step - 1], before[(k + 2) * step - 1]
+        y2, y3 = before[(k + 3) * step - 1], before[(k + 4) * step - 1]
+        for n in range(N):
+            x = points[n]
+            counts[n] += ((y0 <= x) + (y1 <= x)) + ((y2 <= x) + (y3 <= x))
+    for k in range(whole, compared):
+        y = before[(k + 1) * step - 1]
+        for n in range(N):
             counts[n] += y <= points[n]
     if step > 1:
-        for n in range(points.shape[0]):
+        for n in range(N):
             passed = counts[n] * step
             for m in range(passed, min(passed + step, length)):
                 passed += before[m] <= points[n]

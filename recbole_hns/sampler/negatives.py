@@ -16,7 +16,8 @@ class Negatives:
 
     candidates: Candidates  # ids (B, n)
     weights: torch.Tensor  # (B, n) p_cij, rows sum to 1, no gradient
-    scores: Optional[torch.Tensor] = None  # (B, n) r_cj where the sampler knows them already
+    scores: Optional[torch.Tensor] = None  # (B, n) r_cj, where the sampler knows them already
+    losses: Optional[torch.Tensor] = None  # (B, n) ℓ(r_ci − r_cj), likewise
 
     @property
     def ids(self) -> torch.Tensor:

@@ -22,14 +22,14 @@ class Rule:
 
     def choose(self, candidates: Candidates, query) -> Negatives:
         """The negatives of every pair; ``query`` scores candidates (see :mod:`..scorer`)."""
-        scores = query.score(candidates)  # (B, N)
-        weights = self.weigh(query.positive_scores()[:, None], scores, candidates.log_q)
-        return Negatives(candidates, weights, scores)
+        r_cj = query.score(candidates)  # (B, N)
+        L = logistic(r_cj - query.positive_scores()[:, None])
+        return Negatives(candidates, self.weigh(r_cj, L, candidates.log_q), r_cj, L)
 
     def weigh(
-        self, r_ci: torch.Tensor, r_cj: torch.Tensor, log_q: Optional[torch.Tensor]
+        self, r_cj: torch.Tensor, L: torch.Tensor, log_q: Optional[torch.Tensor]
     ) -> torch.Tensor:
-        """p_cij from the scores of the positive (B, 1) and of the candidates (B, N)."""
+        """p_cij from the candidates' scores r_cj and losses L = ℓ(r_ci − r_cj), all (B, N)."""
         raise NotImplementedError
 
 
@@ -67,7 +67,7 @@ class Softmax(Rule):
 
     tau: float
 
-    def weigh(self, r_ci, r_cj, log_q):
+    def weigh(self, r_cj, L, log_q):
         """Self-normalised importance weights of the softmax distribution."""
         logits = r_cj / self.tau
         return torch.softmax(logits if log_q is None else logits - log_q, dim=1)
@@ -84,10 +84,9 @@ class SoftmaxV(Rule):
 
     rho: float
 
-    def weigh(self, r_ci, r_cj, log_q):
+    def weigh(self, r_cj, L, log_q):
         """Softmax of the losses at the adaptive temperature."""
-        L = logistic(r_cj - r_ci)  # (B, N)
-        centred = L.sub_(L.mean(dim=1, keepdim=True))
+        centred = L - L.mean(dim=1, keepdim=True)
         # √Var_j as a norm: torch.var would take five times as long.
         deviation = torch.linalg.vector_norm(centred, dim=1, keepdim=True) / L.shape[1] ** 0.5
         inverse_tau = torch.where(deviation > 0, (2 * self.rho) ** 0.5 / deviation, 0.0)

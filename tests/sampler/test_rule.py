@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom, chisquare
 
 from recbole_hns.kernels import Candidates, get_kernels
+from recbole_hns.loss import logistic
 from recbole_hns.sampler import DNS, Softmax, SoftmaxV, Uniform
 from recbole_hns.scorer import DotQuery
 
@@ -41,6 +42,10 @@ def softmax_by_loops(r_cj, tau, log_q):
     return [term / sum(terms) for term in terms]
 
 
+def weigh(rule, r_ci, r_cj, log_q=None):
+    return rule.weigh(r_cj, logistic(r_cj - r_ci), log_q)
+
+
 @pytest.fixture
 def scores(generator):
     return torch.randn(8, 1, generator=generator), torch.randn(8, 25, generator=generator)
@@ -49,7 +54,7 @@ def scores(generator):
 @pytest.mark.parametrize("rho", [0.01, 0.1, 1.0, 10.0, 100.0])
 def test_softmax_v_is_algorithm_2(scores, rho):
     r_ci, r_cj = scores
-    weights = SoftmaxV(rho).weigh(r_ci, r_cj, None)
+    weights = weigh(SoftmaxV(rho), r_ci, r_cj, None)
     for i, row in enumerate(weights):
         expected = softmax_v_by_loops(float(r_ci[i]), r_cj[i].tolist(), rho)
         np.testing.assert_allclose(row, expected, rtol=2e-4, atol=1e-6)
@@ -59,7 +64,7 @@ def test_softmax_v_is_algorithm_2(scores, rho):
 def test_softmax_corrects_for_the_pool(scores, generator, tau):
     r_ci, r_cj = scores
     log_q = torch.randn(8, 25, generator=generator)
-    weights = Softmax(tau).weigh(r_ci, r_cj, log_q)
+    weights = weigh(Softmax(tau), r_ci, r_cj, log_q)
     for i, row in enumerate(weights):
         expected = softmax_by_loops(r_cj[i].tolist(), tau, log_q[i].tolist())
         np.testing.assert_allclose(row, expected, rtol=1e-4, atol=1e-6)
@@ -69,7 +74,7 @@ def test_softmax_without_log_q_is_equation_3(scores):
     r_ci, r_cj = scores
     constant = torch.full_like(r_cj, -3.0)
     torch.testing.assert_close(
-        Softmax(0.5).weigh(r_ci, r_cj, None), Softmax(0.5).weigh(r_ci, r_cj, constant)
+        weigh(Softmax(0.5), r_ci, r_cj, None), weigh(Softmax(0.5), r_ci, r_cj, constant)
     )
 
 
@@ -129,9 +134,9 @@ def test_frequency_of_each_rank_under_dns_matches_the_closed_form(tables, backen
 
 def test_weights_are_uniform_where_no_candidate_is_harder():
     equal = torch.full((3, 7), 0.3)
-    weights = SoftmaxV(1.0).weigh(torch.tensor([[0.1], [2.0], [-5.0]]), equal, None)
+    weights = weigh(SoftmaxV(1.0), torch.tensor([[0.1], [2.0], [-5.0]]), equal, None)
     torch.testing.assert_close(weights, torch.full((3, 7), 1 / 7))
-    one_candidate = SoftmaxV(1.0).weigh(torch.zeros(2, 1), torch.randn(2, 1), None)
+    one_candidate = weigh(SoftmaxV(1.0), torch.zeros(2, 1), torch.randn(2, 1), None)
     assert (one_candidate == 1).all()
 
 
@@ -143,7 +148,7 @@ finite = st.floats(-50, 50, width=32)
 def test_weights_are_a_distribution_that_prefers_harder_negatives(r_cj, r_ci, rho):
     r_cj, r_ci = torch.tensor([r_cj]), torch.tensor([[r_ci]])
     for rule in (SoftmaxV(rho), Softmax(rho)):
-        weights = rule.weigh(r_ci, r_cj, None)[0]
+        weights = weigh(rule, r_ci, r_cj, None)[0]
         assert torch.isfinite(weights).all()
         assert float(weights.sum()) == pytest.approx(1, abs=1e-4)
         by_score = weights[r_cj[0].argsort(stable=True)]
@@ -152,7 +157,7 @@ def test_weights_are_a_distribution_that_prefers_harder_negatives(r_cj, r_ci, rh
 
 def test_larger_rho_is_harder(scores):
     r_ci, r_cj = scores
-    expected = [(SoftmaxV(rho).weigh(r_ci, r_cj, None) * r_cj).sum() for rho in (0.01, 0.1, 1, 10)]
+    expected = [(weigh(SoftmaxV(rho), r_ci, r_cj, None) * r_cj).sum() for rho in (0.01, 0.1, 1, 10)]
     assert expected == sorted(expected)
 
 
