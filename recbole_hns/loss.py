@@ -35,9 +35,9 @@ class WeightedLogistic(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, r_ci, r_cj, p, L):
-        if L is None:
-            L = logistic(r_cj - r_ci[:, None])
-        ctx.gradient = L.neg().expm1_().neg_().mul_(p)  # σ(v) = 1 − e^−ℓ
+        violation = r_cj - r_ci[:, None]
+        L = logistic(violation) if L is None else L
+        ctx.gradient = violation.sigmoid_().mul_(p)
         return torch.dot(p.flatten(), L.flatten()) / len(p)
 
     @staticmethod

@@ -64,7 +64,7 @@ class DrawTables:
     """
 
     indptr: torch.Tensor  # (n_users + 1,) int64, rows of the three below
-    items: torch.Tensor  # (nnz,) int64, the positives, ascending inside a row
+    items: torch.Tensor  # (nnz,) int32, the positives, ascending inside a row
     before: torch.Tensor  # (nnz,) int32 or int64, ascending inside a row
     removed: torch.Tensor  # (nnz + 1,) int64, running sum of the positives' weights
     mass: torch.Tensor  # (n_users,) int64, length of the user's own line

@@ -32,7 +32,12 @@ def draw(
     ids = torch.empty((len(users), N), dtype=torch.int32)
     arrays = _arrays(tables)
     if block == 1:
-        _split(_draw_rows, len(users), users.numpy(), seed, *arrays, ids.numpy(), work=ids.numel())
+        if tables.start is None:
+            arrays = (tables.indptr, tables.items, tables.before, tables.mass)
+            function, arrays = _draw_rows_uniform, [array.numpy() for array in arrays]
+        else:
+            function = _draw_rows_weighted
+        _split(function, len(users), users.numpy(), seed, *arrays, ids.numpy(), work=ids.numel())
         return Candidates(ids)
     shared = torch.empty((-(-len(users) // block), N), dtype=torch.int32)
     replaced = np.zeros(len(users), dtype=np.int64)
@@ -242,7 +247,36 @@ def _draw_one(bits, before, removed, mass, start, guide, shift):
 
 
 @jit
-def _draw_rows(first, last, users, seed, indptr, before, removed, mass, start, guide, shift, ids):
+def _draw_rows_uniform(first, last, users, seed, indptr, positives, before, mass, ids):
+    """Equal weights: an item is its own point of the line, so a look-up does for the search.
+
+    Of the items 1..n₋ as many are positives as there are negatives above n₋. A draw that hits one of
+    those positives stands for the corresponding negative above: still one draw for one negative.
+    """
+    N = ids.shape[1]
+    taken = np.zeros(mass.max() + 1, dtype=np.bool_)
+    for b in range(first, last):
+        u = users[b]
+        own = positives[indptr[u] : indptr[u + 1]]
+        n_neg = mass[u]
+        low = np.searchsorted(own, n_neg, side="right")  # positives among 1..n₋
+        for m in range(low):
+            taken[own[m]] = True
+        state = _mix(seed + np.uint64(b) * GOLDEN)
+        for n in range(N):
+            j = 1 + np.int64(_below(_mix(state + np.uint64(n + 1) * GOLDEN), np.uint64(n_neg)))
+            if taken[j]:
+                rank = n_neg - low + np.searchsorted(own, j)
+                j = 1 + rank + _passed(rank, before[indptr[u] : indptr[u + 1]])
+            ids[b, n] = j
+        for m in range(low):
+            taken[own[m]] = False
+
+
+@jit
+def _draw_rows_weighted(
+    first, last, users, seed, indptr, before, removed, mass, start, guide, shift, ids
+):
     N = ids.shape[1]
     points = np.empty(N, dtype=before.dtype)
     counts = np.empty(N, dtype=before.dtype)
@@ -258,13 +292,9 @@ def _draw_rows(first, last, users, seed, indptr, before, removed, mass, start, g
                 counts[n] = _passed(points[n], own)
         else:
             _passed_all(points, own, counts)
-        if start.shape[0] == 0:
-            for n in range(N):
-                ids[b, n] = points[n] + counts[n] + 1
-        else:
-            for n in range(N):
-                point = points[n] + gone[counts[n]] - gone[0]
-                ids[b, n] = _item_at(point, start, guide, shift)
+        for n in range(N):
+            point = points[n] + gone[counts[n]] - gone[0]
+            ids[b, n] = _item_at(point, start, guide, shift)
 
 
 @jit
@@ -298,13 +328,14 @@ def _draw_blocks(
             shared[k, n] = _item_at(point, start, guide, shift)
             in_block[shared[k, n]] = True
         for b in range(k * block, min((k + 1) * block, users.shape[0])):
+            for n in range(N):
+                ids[b, n] = shared[k, n]
             u = users[b]
-            own = before[indptr[u] : indptr[u + 1]]
-            gone = removed[indptr[u] : indptr[u + 1] + 1]
-            ids[b] = shared[k]
             for m in range(indptr[u], indptr[u + 1]):
                 if in_block[positives[m]]:
                     # The user's own positive: draw these slots again from the user's negatives.
+                    own = before[indptr[u] : indptr[u + 1]]
+                    gone = removed[indptr[u] : indptr[u + 1] + 1]
                     for n in range(N):
                         if shared[k, n] == positives[m]:
                             replaced[b] += 1
@@ -371,7 +402,7 @@ def _top_of(scores, ids, best, places, top_scores, top_ids):
     lowest = np.float32(-np.inf)
     for n in range(scores.shape[0]):
         r = scores[n]
-        if r > lowest or r != r:
+        if not (r <= lowest):
             m = M - 1
             while m > 0 and (best[m - 1] < r or r != r):
                 best[m], places[m] = best[m - 1], places[m - 1]

@@ -183,7 +183,7 @@ def _draw_tables(positives: Positives, weights: Optional[np.ndarray]) -> DrawTab
     narrow = np.int32 if start[-1] < np.iinfo(np.int32).max else np.int64
     tensors = {
         "indptr": indptr,
-        "items": items,
+        "items": items.astype(np.int32),
         "before": (start[items] - removed_in_row).astype(narrow),
         "removed": removed,
         "mass": start[-1] - (removed[indptr[1:]] - removed[indptr[:-1]]),
