@@ -1,3 +1,4 @@
+# ruff: noqa: E402, I001  (recbole_hns comes before torch: it mends RecBole and settles the threads)
 """What a training step costs, side by side with what it replaces. Prints ratios; seconds are noise.
 
     python benchmarks/train_step.py [--data gowalladata.mat] [--json result.json] [--rounds 5]
@@ -28,7 +29,7 @@ from pathlib import Path
 
 warnings.filterwarnings("ignore")
 
-import recbole_hns  # noqa: F401  I001  (before torch: it mends RecBole and settles the threads)
+import recbole_hns  # noqa: F401
 import numpy as np
 import scipy.io
 import torch
@@ -358,9 +359,7 @@ def run(folder: Path, rounds: int) -> dict:
         verdict = "ok" if value <= most else "MISSED"
         rows.append(row(what, f"{value:.1f} {unit}", f"≤ {most:g} {unit}", verdict))
 
-    at_least(
-        "DNS(5, 200) against plain PyTorch", ratio(seconds, "plain DNS(5, 200)", "DNS(5, 200)"), 20
-    )
+    at_least("DNS(5, 200) against plain PyTorch", ratio(seconds, "plain DNS(5, 200)", "DNS(5, 200)"), 20)
     at_least(
         "DNS(5, 200), pool_block 16, against plain PyTorch",
         ratio(seconds, "plain DNS(5, 200)", "DNS(5, 200), pool_block 16"),
@@ -371,9 +370,7 @@ def run(folder: Path, rounds: int) -> dict:
         ratio(seconds, "RecBole dynamic 200", "DNS(5, 200)"),
         15,
     )
-    at_least(
-        "DNS(5, 200) against RecBole's plain BPR", ratio(seconds, "RecBole BPR", "DNS(5, 200)"), 1
-    )
+    at_least("DNS(5, 200) against RecBole's plain BPR", ratio(seconds, "RecBole BPR", "DNS(5, 200)"), 1)
     at_least(
         "Softmax-v(1, 200) against plain PyTorch",
         ratio(seconds, "plain Softmax-v(1, 200)", "Softmax-v(1, 200)"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import Any, NoReturn, Optional
+from typing import Any, NoReturn
 
 from recbole_hns.errors import HNSError
 
@@ -65,12 +65,10 @@ def result_table(result: dict[str, Any]) -> str:
     rows = [(name, valid.get(name, ""), test.get(name, "")) for name in {**valid, **test}]
     lines = [("metric", "valid", "test"), *((name, str(v), str(t)) for name, v, t in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(3)]
-    return "\n".join(
-        f"{name:<{widths[0]}}  {v:>{widths[1]}}  {t:>{widths[2]}}" for name, v, t in lines
-    )
+    return "\n".join(f"{name:<{widths[0]}}  {v:>{widths[1]}}  {t:>{widths[2]}}" for name, v, t in lines)
 
 
-def main(argv: Optional[Sequence[str]] = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit code is 0, or 2 for a mistake that the user can put right."""
     try:
         options, settings = make_parser().parse_known_args(argv)

@@ -7,7 +7,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Optional, Union
+from typing import Any
 
 import recbole
 import yaml
@@ -33,9 +33,7 @@ MODEL_ALIASES = {"MF": "BPR"}
 
 _HERE = Path(__file__).resolve().parent
 # Installed inside the package; in a checkout, beside it.
-PROPERTIES = next(
-    path for path in (_HERE / "properties", _HERE.parent / "properties") if path.is_dir()
-)
+PROPERTIES = next(path for path in (_HERE / "properties", _HERE.parent / "properties") if path.is_dir())
 RECBOLE_PROPERTIES = Path(recbole.__file__).resolve().parent / "properties"
 
 # What RecBole reads from a configuration without a default in its property files.
@@ -111,10 +109,10 @@ class HNSConfig(Config):
 
     def __init__(
         self,
-        model: Union[str, type[AbstractRecommender], None] = None,
-        dataset: Optional[str] = None,
-        config_file_list: Optional[Sequence[str]] = None,
-        config_dict: Optional[dict[str, Any]] = None,
+        model: str | type[AbstractRecommender] | None = None,
+        dataset: str | None = None,
+        config_file_list: Sequence[str] | None = None,
+        config_dict: dict[str, Any] | None = None,
         command_line: Sequence[str] = (),
     ):
         self._command_line = list(command_line)
@@ -135,7 +133,7 @@ class HNSConfig(Config):
             merged.update(self._read_yaml(file))
         return merged
 
-    def _read_yaml(self, file: Union[str, Path]) -> dict[str, Any]:
+    def _read_yaml(self, file: str | Path) -> dict[str, Any]:
         try:
             content = yaml.load(Path(file).read_text("utf-8"), Loader=self.yaml_loader)
         except OSError as error:
@@ -314,7 +312,7 @@ def _positive(config: dict[str, Any], key: str, why: str) -> float:
     return float(value)
 
 
-def _integer(config: dict[str, Any], key: str, why: str, most: Optional[int] = None) -> int:
+def _integer(config: dict[str, Any], key: str, why: str, most: int | None = None) -> int:
     value = config.get(key)
     whole = isinstance(value, int) and not isinstance(value, bool)
     if not whole or value < 1 or (most is not None and value > most):
@@ -327,8 +325,7 @@ def _one_of(config: dict[str, Any], key: str, allowed: Iterable[str]) -> str:
     value = config.get(key)
     if value not in allowed:
         raise HNSError(
-            f"{key}={value} is unknown{_nearest(value, allowed)}: "
-            f"choose one of {', '.join(allowed)}."
+            f"{key}={value} is unknown{_nearest(value, allowed)}: choose one of {', '.join(allowed)}."
         )
     return value
 

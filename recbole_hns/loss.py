@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Optional
-
 import torch
 import torch.nn.functional as F
 
@@ -17,7 +15,7 @@ def weighted_pair_loss(
     r_ci: torch.Tensor,
     r_cj: torch.Tensor,
     p: torch.Tensor,
-    L: Optional[torch.Tensor] = None,
+    L: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """1/|B| Σ_(c,i) Σ_j p_cij ℓ(r_ci − r_cj), for r_ci (B,) and r_cj, p (B, n).
 

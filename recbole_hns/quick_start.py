@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from logging import getLogger
-from typing import Any, Optional, Union
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,11 +23,11 @@ from recbole_hns.trainer import make_trainer
 
 
 def run_recbole_hns(
-    model: Union[str, type[AbstractRecommender], None] = None,
-    dataset: Optional[str] = None,
-    sampler: Optional[str] = None,
-    config_file_list: Optional[Sequence[str]] = None,
-    config_dict: Optional[dict[str, Any]] = None,
+    model: str | type[AbstractRecommender] | None = None,
+    dataset: str | None = None,
+    sampler: str | None = None,
+    config_file_list: Sequence[str] | None = None,
+    config_dict: dict[str, Any] | None = None,
     saved: bool = True,
     command_line: Sequence[str] = (),
 ) -> dict[str, Any]:
@@ -111,16 +111,16 @@ def _check_negatives(data: Dataset) -> None:
 
 
 def launch(
-    model: Optional[str],
-    dataset: Optional[str],
-    config_file_list: Optional[Sequence[str]],
+    model: str | None,
+    dataset: str | None,
+    config_file_list: Sequence[str] | None,
     command_line: Sequence[str],
     nproc: int = 1,
     world_size: int = -1,
     ip: str = "localhost",
     port: str = "5678",
     group_offset: int = 0,
-) -> Optional[dict[str, Any]]:
+) -> dict[str, Any] | None:
     """Run here, or in ``nproc`` processes of a group as RecBole's ``run`` does."""
     if nproc == 1 and world_size <= 0:
         return run_recbole_hns(

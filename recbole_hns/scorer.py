@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from types import ModuleType
-from typing import Optional
 
 import torch
 from recbole.data.dataset import Dataset
@@ -175,7 +174,7 @@ class DotScorer(Scorer):
         regulariser = self.regulariser(batch, negatives)
         return loss if regulariser is None else loss + regulariser
 
-    def regulariser(self, batch: Interaction, negatives: Negatives) -> Optional[torch.Tensor]:
+    def regulariser(self, batch: Interaction, negatives: Negatives) -> torch.Tensor | None:
         """What the model adds to its pair loss; None for nothing."""
         return None
 

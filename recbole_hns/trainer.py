@@ -19,9 +19,7 @@ class SampledLossTrainer(Trainer):
 
     def _train_epoch(self, train_data, epoch_idx, loss_func=None, show_progress=False):
         self._start_epoch(train_data, epoch_idx)
-        return super()._train_epoch(
-            train_data, epoch_idx, loss_func or self.sampled_loss, show_progress
-        )
+        return super()._train_epoch(train_data, epoch_idx, loss_func or self.sampled_loss, show_progress)
 
 
 class HNSTrainerMixin:
@@ -47,9 +45,7 @@ class HNSTrainerMixin:
 
     def _train_epoch(self, train_data, epoch_idx, loss_func=None, show_progress=False):
         self._start_epoch(train_data, epoch_idx)
-        return super()._train_epoch(
-            train_data, epoch_idx, loss_func or self.sampled_loss, show_progress
-        )
+        return super()._train_epoch(train_data, epoch_idx, loss_func or self.sampled_loss, show_progress)
 
     def _start_epoch(self, train_data, epoch_idx):
         """Everything that changes with the epoch is a function of it, so resuming needs no state."""

@@ -48,9 +48,7 @@ class Mine(BPR):
 
 
 def test_a_model_class_of_ones_own_trains(tiny):
-    result = run_recbole_hns(
-        Mine, "tiny", "dns", config_dict={**tiny, **SMALL, "embedding_size": 8}
-    )
+    result = run_recbole_hns(Mine, "tiny", "dns", config_dict={**tiny, **SMALL, "embedding_size": 8})
     assert set(result["test_result"]) == METRICS
 
 

@@ -101,9 +101,7 @@ def test_with_one_negative_the_loss_is_recboles_own(tiny, kernels, require_pow):
         negatives = Uniform().choose(pool.draw(batch["user_id"], 1), query)
         ours = scorer.loss(batch, query, negatives, None)
         batch["neg_item_id"] = negatives.ids[:, 0].long()
-        torch.testing.assert_close(
-            ours, model.calculate_loss(batch).squeeze(), rtol=1e-5, atol=1e-5
-        )
+        torch.testing.assert_close(ours, model.calculate_loss(batch).squeeze(), rtol=1e-5, atol=1e-5)
 
 
 def test_lightgcn_vectors_and_their_gradient_are_recboles(tiny, kernels):
@@ -128,9 +126,7 @@ def test_a_step_propagates_once(tiny, kernels, monkeypatch):
     model = config.model_class(config, train_data._dataset)
     calls = []
     original = propagation._mean_of_layers
-    monkeypatch.setattr(
-        propagation, "_mean_of_layers", lambda *a: (calls.append(1), original(*a))[1]
-    )
+    monkeypatch.setattr(propagation, "_mean_of_layers", lambda *a: (calls.append(1), original(*a))[1])
     monkeypatch.setattr(model, "forward", lambda: pytest.fail("a second propagation"))
     scorer = make_scorer(model, train_data._dataset, kernels)
     pool = UniformPool("train", train_data._dataset, kernels=kernels).set_phase("train")

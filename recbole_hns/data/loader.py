@@ -29,9 +29,7 @@ class PositiveLoader:
         self.transform = construct_transform(config)
         self.sampler = None
         if not config["single_spec"]:
-            self.sampler = DistributedSampler(
-                range(len(dataset)), shuffle=shuffle, seed=config["seed"]
-            )
+            self.sampler = DistributedSampler(range(len(dataset)), shuffle=shuffle, seed=config["seed"])
             self.step = max(1, self.step // config["world_size"])
         self.set_epoch(0)
 
@@ -69,7 +67,7 @@ TrainLoader = Union[PositiveLoader, KnowledgeBasedDataLoader]
 
 
 def positives_only(
-    config: Config, train_data: Union[TrainDataLoader, KnowledgeBasedDataLoader]
+    config: Config, train_data: TrainDataLoader | KnowledgeBasedDataLoader
 ) -> TrainLoader:
     """RecBole's train loader with its negative sampling taken out."""
     if isinstance(train_data, KnowledgeBasedDataLoader):

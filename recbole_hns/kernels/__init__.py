@@ -20,7 +20,6 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from functools import cached_property
 from types import ModuleType
-from typing import Optional
 
 import numpy as np
 import torch
@@ -45,11 +44,9 @@ class Candidates:
     """Drawn candidates, one row per pair."""
 
     ids: torch.Tensor  # (B, N) int32
-    shared: Optional[torch.Tensor] = (
-        None  # (⌈B / block⌉, N) int32: what a block's rows have in common
-    )
+    shared: torch.Tensor | None = None  # (⌈B / block⌉, N) int32: what a block's rows have in common
     block: int = 1
-    log_q: Optional[torch.Tensor] = None  # (B, N); None where q is uniform
+    log_q: torch.Tensor | None = None  # (B, N); None where q is uniform
 
 
 @dataclass
@@ -68,7 +65,7 @@ class DrawTables:
     before: torch.Tensor  # (nnz,) int32 or int64, ascending inside a row
     removed: torch.Tensor  # (nnz + 1,) int64, running sum of the positives' weights
     mass: torch.Tensor  # (n_users,) int64, length of the user's own line
-    start: Optional[torch.Tensor]  # (n_items + 1,) int64; None where every weight is 1
+    start: torch.Tensor | None  # (n_items + 1,) int64; None where every weight is 1
     total: int  # length of the whole line
     n_items: int
 

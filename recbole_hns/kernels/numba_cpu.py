@@ -340,9 +340,7 @@ def _draw_blocks(
                         if shared[k, n] == positives[m]:
                             replaced[b] += 1
                             state += GOLDEN
-                            ids[b, n] = _draw_one(
-                                _mix(state), own, gone, mass[u], start, guide, shift
-                            )
+                            ids[b, n] = _draw_one(_mix(state), own, gone, mass[u], start, guide, shift)
         for n in range(N):
             in_block[shared[k, n]] = False
 

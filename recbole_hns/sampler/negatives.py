@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Optional
 
 import torch
 
@@ -16,8 +15,8 @@ class Negatives:
 
     candidates: Candidates  # ids (B, n)
     weights: torch.Tensor  # (B, n) p_cij, rows sum to 1, no gradient
-    scores: Optional[torch.Tensor] = None  # (B, n) r_cj, where the sampler knows them already
-    losses: Optional[torch.Tensor] = None  # (B, n) ℓ(r_ci − r_cj), likewise
+    scores: torch.Tensor | None = None  # (B, n) r_cj, where the sampler knows them already
+    losses: torch.Tensor | None = None  # (B, n) ℓ(r_ci − r_cj), likewise
 
     @property
     def ids(self) -> torch.Tensor:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from types import ModuleType
-from typing import Optional, Union
 
 import numpy as np
 import torch
@@ -39,19 +38,19 @@ class Pool(Sampler):
 
     def __init__(
         self,
-        phases: Union[str, list[str]],
-        datasets: Union[Dataset, list[Dataset]],
+        phases: str | list[str],
+        datasets: Dataset | list[Dataset],
         alpha: float = 1.0,
         block: int = 1,
-        kernels: Optional[ModuleType] = None,
-        generator: Optional[torch.Generator] = None,
+        kernels: ModuleType | None = None,
+        generator: torch.Generator | None = None,
     ):
         self.block = block
         self.kernels = kernels or get_kernels("auto", torch.device("cpu"))
         self.generator = generator or torch.Generator().manual_seed(torch.initial_seed())
         super().__init__(phases, datasets, self.distribution_name, alpha)
 
-    def item_weights(self) -> Optional[np.ndarray]:
+    def item_weights(self) -> np.ndarray | None:
         """Whole numbers ∝ q, (n_items,), zero for the padding item; None where all are equal."""
         raise NotImplementedError
 
@@ -61,7 +60,7 @@ class Pool(Sampler):
         candidates.log_q = self.log_q(users, candidates.ids)
         return candidates
 
-    def log_q(self, users: torch.Tensor, ids: torch.Tensor) -> Optional[torch.Tensor]:
+    def log_q(self, users: torch.Tensor, ids: torch.Tensor) -> torch.Tensor | None:
         """log q(j | c) of the draw, restricted to the user's negatives; None where it is constant."""
         if self.tables.start is None:
             return None
@@ -153,9 +152,7 @@ class PopularityPool(Pool):
         return np.where(weights > 0, np.maximum(1, np.rint(weights)), 0).astype(np.int64)
 
 
-POOLS: dict[str, type[Pool]] = {
-    pool.distribution_name: pool for pool in (UniformPool, PopularityPool)
-}
+POOLS: dict[str, type[Pool]] = {pool.distribution_name: pool for pool in (UniformPool, PopularityPool)}
 
 
 def _taken(dataset: Dataset) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -169,7 +166,7 @@ def _taken(dataset: Dataset) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         yield users[row], history[row, column]
 
 
-def _draw_tables(positives: Positives, weights: Optional[np.ndarray]) -> DrawTables:
+def _draw_tables(positives: Positives, weights: np.ndarray | None) -> DrawTables:
     indptr, items = positives.indptr, positives.items
     if weights is None:
         start = np.maximum(np.arange(positives.n_items + 1) - 1, 0)

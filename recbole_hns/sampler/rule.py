@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Optional
 
 import torch
 
@@ -26,9 +25,7 @@ class Rule:
         L = logistic(r_cj - query.positive_scores()[:, None])
         return Negatives(candidates, self.weigh(r_cj, L, candidates.log_q), r_cj, L)
 
-    def weigh(
-        self, r_cj: torch.Tensor, L: torch.Tensor, log_q: Optional[torch.Tensor]
-    ) -> torch.Tensor:
+    def weigh(self, r_cj: torch.Tensor, L: torch.Tensor, log_q: torch.Tensor | None) -> torch.Tensor:
         """p_cij from the candidates' scores r_cj and losses L = ℓ(r_ci − r_cj), all (B, N)."""
         raise NotImplementedError
 

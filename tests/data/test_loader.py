@@ -5,9 +5,7 @@ from recbole_hns.data.loader import positives_only
 
 
 def pairs_of(batches):
-    return [
-        (int(u), int(i)) for batch in batches for u, i in zip(batch["user_id"], batch["item_id"])
-    ]
+    return [(int(u), int(i)) for batch in batches for u, i in zip(batch["user_id"], batch["item_id"])]
 
 
 def test_an_epoch_is_a_permutation_of_the_training_set(tiny):

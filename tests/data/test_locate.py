@@ -36,7 +36,7 @@ def test_a_failed_download_is_told_and_leaves_nothing_behind(urls, tmp_path):
 
 def test_an_unknown_data_set_says_where_it_was_looked_for(urls, tmp_path):
     config = HNSConfig("BPR", "nowhere", config_dict={"data_path": str(tmp_path / "d")})
-    with pytest.raises(HNSError, match="nowhere.inter") as error:
+    with pytest.raises(HNSError, match=r"nowhere\.inter") as error:
         locate.ensure_dataset(config)
     assert str(tmp_path / "d" / "nowhere") in str(error.value)
 

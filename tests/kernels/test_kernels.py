@@ -32,9 +32,7 @@ def assert_follows(ids, q):
 # A block of 4 or 12 holds each of the 12 users once, so a user's draws stay independent.
 @pytest.mark.parametrize("block", [1, 4, 12])
 @pytest.mark.parametrize("N", [3, 50])
-def test_draws_are_uniform_over_the_users_negatives(
-    kernels, tables, positives, generator, block, N
-):
+def test_draws_are_uniform_over_the_users_negatives(kernels, tables, positives, generator, block, N):
     users = torch.arange(positives.n_users).repeat(20_000 // N)
     ids = kernels.draw(tables, users, N, block, generator).ids
     for user in range(positives.n_users):
