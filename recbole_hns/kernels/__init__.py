@@ -77,13 +77,13 @@ class DrawTables:
         )
 
     @cached_property
-    def guide(self) -> tuple[np.ndarray, np.ndarray, int]:
+    def guide(self) -> tuple[np.ndarray | None, np.ndarray | None, int]:
         """``start`` with an index into it: the item at the beginning of each 2^shift of the line.
 
         Indexed search (Chen and Asau 1974): about as many steps as items, so one or two per draw.
         """
         if self.start is None:
-            return np.empty(0, np.int64), np.empty(0, np.int64), 0
+            return None, None, 0
         start = self.start.numpy()
         shift = max(0, self.total.bit_length() - self.n_items.bit_length())
         points = np.arange((self.total >> shift) + 1, dtype=np.int64) << shift

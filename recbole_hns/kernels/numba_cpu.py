@@ -7,6 +7,7 @@ gradient is summed by one thread in the order of the batch.
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 
@@ -20,7 +21,6 @@ from recbole_hns.kernels import Candidates, DrawTables, SharedCandidates, blocks
 jit = nb.njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-DIRECT_POSITIVES, STRIDE = 256, 16
 VECTORS_PER_THREAD = 8192
 
 
@@ -30,32 +30,14 @@ def draw(
     """N independent draws from the negatives of each user; see the package's contract."""
     seed = np.uint64(torch.randint(1 << 62, (), generator=generator).item())
     ids = torch.empty((len(users), N), dtype=torch.int32)
-    arrays = _arrays(tables)
+    inputs = (users.numpy(), seed, *_arrays(tables))
     if block == 1:
-        if tables.start is None:
-            arrays = (tables.indptr, tables.items, tables.before, tables.mass)
-            function, arrays = _draw_rows_uniform, [array.numpy() for array in arrays]
-        else:
-            function = _draw_rows_weighted
-        _split(function, len(users), users.numpy(), seed, *arrays, ids.numpy(), work=ids.numel())
+        _split(_draw_rows, len(users), *inputs, ids.numpy(), work=ids.numel())
         return Candidates(ids)
     shared = torch.empty((-(-len(users) // block), N), dtype=torch.int32)
     replaced = np.zeros(len(users), dtype=np.int64)
-    _split(
-        _draw_blocks,
-        len(shared),
-        users.numpy(),
-        seed,
-        *arrays,
-        tables.items.numpy(),
-        tables.total,
-        tables.n_items,
-        block,
-        shared.numpy(),
-        ids.numpy(),
-        replaced,
-        work=ids.numel(),
-    )
+    out = (shared.numpy(), ids.numpy(), replaced)
+    _split(_draw_blocks, len(shared), *inputs, block, *out, work=ids.numel())
     pair, slot = _find_replaced(ids.numpy(), shared.numpy(), block, replaced)
     return Candidates(
         ids, SharedCandidates(shared, block, torch.from_numpy(pair), torch.from_numpy(slot))
@@ -129,7 +111,8 @@ def _array(table: torch.Tensor) -> np.ndarray:
 
 
 @lru_cache(maxsize=1)
-def _threads(count: int) -> ThreadPoolExecutor:
+def _threads(count: int, process: int) -> ThreadPoolExecutor:
+    """A pool for this process: threads do not survive a fork."""
     return ThreadPoolExecutor(count, thread_name_prefix="hns")
 
 
@@ -141,7 +124,7 @@ def _split(function, length: int, *args, work: int) -> None:
     count = max(1, min(torch.get_num_threads(), length, work // VECTORS_PER_THREAD))
     bounds = [length * t // count for t in range(count + 1)]
     jobs = [
-        _threads(torch.get_num_threads()).submit(function, first, last, *args)
+        _threads(torch.get_num_threads(), os.getpid()).submit(function, first, last, *args)
         for first, last in zip(bounds[1:-1], bounds[2:])
     ]
     function(bounds[0], bounds[1], *args)
@@ -153,16 +136,9 @@ def _split(function, length: int, *args, work: int) -> None:
 
 
 def _arrays(tables: DrawTables):
-    start, guide, shift = tables.guide
-    return (
-        tables.indptr.numpy(),
-        tables.before.numpy(),
-        tables.removed.numpy(),
-        tables.mass.numpy(),
-        start,
-        guide,
-        shift,
-    )
+    """The tables in the order in which the kernels take them."""
+    tensors = (tables.indptr, tables.items, tables.before, tables.removed, tables.mass)
+    return (*(t.numpy() for t in tensors), *tables.guide, tables.total, tables.n_items)
 
 
 @nb.njit(inline="always")
@@ -198,40 +174,13 @@ def _passed(point, before):
     return low
 
 
-@nb.njit(inline="always")
-def _passed_all(points, before, counts):
-    """:func:`_passed` for many points: comparisons laid out for SIMD, with nothing to mispredict.
-
-    Few positives are compared with all points, four at a time. Of many, only every 16th is, and
-    the last 16 of each point one by one.
-    """
-    N, length = points.shape[0], before.shape[0]
-    counts[:] = 0
-    step = 1 if length <= DIRECT_POSITIVES else STRIDE
-    compared = length // step  # before[step − 1], before[2·step − 1], …
-    whole = compared - compared % 4
-    for k in range(0, whole, 4):
-        y0, y1 = before[(k + 1) * step - 1], before[(k + 2) * step - 1]
-        y2, y3 = before[(k + 3) * step - 1], before[(k + 4) * step - 1]
-        for n in range(N):
-            x = points[n]
-            counts[n] += ((y0 <= x) + (y1 <= x)) + ((y2 <= x) + (y3 <= x))
-    for k in range(whole, compared):
-        y = before[(k + 1) * step - 1]
-        for n in range(N):
-            counts[n] += y <= points[n]
-    if step > 1:
-        for n in range(N):
-            passed = counts[n] * step
-            for m in range(passed, min(passed + step, length)):
-                passed += before[m] <= points[n]
-            counts[n] = passed
-
-
-@nb.njit(inline="always")
+@jit
 def _item_at(point, start, guide, shift):
-    """The item whose stretch holds the point; ``guide`` says where to begin looking."""
-    if start.shape[0] == 0:
+    """The item whose stretch holds the point; ``guide`` says where to begin looking.
+
+    ``start`` is None where all weights are 1: Numba then compiles this branch and no other.
+    """
+    if start is None:
         return point + 1
     item = guide[point >> shift]
     while start[item + 1] <= point:
@@ -239,62 +188,61 @@ def _item_at(point, start, guide, shift):
     return item
 
 
-@nb.njit(inline="always")
-def _draw_one(bits, before, removed, mass, start, guide, shift):
-    point = np.int64(_below(bits, np.uint64(mass)))
-    passed = _passed(point, before)
-    return _item_at(point + removed[passed] - removed[0], start, guide, shift)
+@jit
+def _draw_any(state, start, guide, shift, total):
+    """An item from the whole line."""
+    point = np.int64(_below(_mix(state), np.uint64(total)))
+    return _item_at(point, start, guide, shift)
 
 
 @jit
-def _draw_rows_uniform(first, last, users, seed, indptr, positives, before, mass, ids):
-    """Equal weights: an item is its own point of the line, so a look-up does for the search.
-
-    Of the items 1..n₋ as many are positives as there are negatives above n₋. A draw that hits one of
-    those positives stands for the corresponding negative above: still one draw for one negative.
-    """
-    N = ids.shape[1]
-    taken = np.zeros(mass.max() + 1, dtype=np.bool_)
-    for b in range(first, last):
-        u = users[b]
-        own = positives[indptr[u] : indptr[u + 1]]
-        n_neg = mass[u]
-        low = np.searchsorted(own, n_neg, side="right")  # positives among 1..n₋
-        for m in range(low):
-            taken[own[m]] = True
-        state = _mix(seed + np.uint64(b) * GOLDEN)
-        for n in range(N):
-            j = 1 + np.int64(_below(_mix(state + np.uint64(n + 1) * GOLDEN), np.uint64(n_neg)))
-            if taken[j]:
-                rank = n_neg - low + np.searchsorted(own, j)
-                j = 1 + rank + _passed(rank, before[indptr[u] : indptr[u + 1]])
-            ids[b, n] = j
-        for m in range(low):
-            taken[own[m]] = False
+def _draw_own(state, u, indptr, before, removed, mass, start, guide, shift):
+    """An item from the user's own line."""
+    point = np.int64(_below(_mix(state), np.uint64(mass[u])))
+    first = indptr[u]
+    passed = _passed(point, before[first : indptr[u + 1]])
+    point += removed[first + passed] - removed[first]
+    return _item_at(point, start, guide, shift)
 
 
 @jit
-def _draw_rows_weighted(
-    first, last, users, seed, indptr, before, removed, mass, start, guide, shift, ids
+def _draw_rows(
+    first,
+    last,
+    users,
+    seed,
+    indptr,
+    positives,
+    before,
+    removed,
+    mass,
+    start,
+    guide,
+    shift,
+    total,
+    n_items,
+    ids,
 ):
-    N = ids.shape[1]
-    points = np.empty(N, dtype=before.dtype)
-    counts = np.empty(N, dtype=before.dtype)
+    """From the whole line; what hits a positive of the user is drawn again, from the user's own line.
+
+    That is the user's distribution exactly, in at most two draws: with W the line's length and W₋ the
+    user's, w/W + (1 − W₋/W) · w/W₋ = w/W₋.
+    """
+    taken = np.zeros(n_items, dtype=np.bool_)
     for b in range(first, last):
         u = users[b]
-        own = before[indptr[u] : indptr[u + 1]]
-        gone = removed[indptr[u] : indptr[u + 1] + 1]
+        for m in range(indptr[u], indptr[u + 1]):
+            taken[positives[m]] = True
         state = _mix(seed + np.uint64(b) * GOLDEN)
-        for n in range(N):
-            points[n] = _below(_mix(state + np.uint64(n + 1) * GOLDEN), np.uint64(mass[u]))
-        if N < STRIDE:
-            for n in range(N):
-                counts[n] = _passed(points[n], own)
-        else:
-            _passed_all(points, own, counts)
-        for n in range(N):
-            point = points[n] + gone[counts[n]] - gone[0]
-            ids[b, n] = _item_at(point, start, guide, shift)
+        for n in range(ids.shape[1]):
+            state += GOLDEN
+            j = _draw_any(state, start, guide, shift, total)
+            if taken[j]:
+                state += GOLDEN
+                j = _draw_own(state, u, indptr, before, removed, mass, start, guide, shift)
+            ids[b, n] = j
+        for m in range(indptr[u], indptr[u + 1]):
+            taken[positives[m]] = False
 
 
 @jit
@@ -304,13 +252,13 @@ def _draw_blocks(
     users,
     seed,
     indptr,
+    positives,
     before,
     removed,
     mass,
     start,
     guide,
     shift,
-    positives,
     total,
     n_items,
     block,
@@ -318,14 +266,14 @@ def _draw_blocks(
     ids,
     replaced,
 ):
+    """The same for blocks of pairs, which have the draws from the whole line in common."""
     N = ids.shape[1]
-    in_block = np.zeros(n_items, dtype=np.bool_)  # which items this block shares
+    in_block = np.zeros(n_items, dtype=np.bool_)
     for k in range(first, last):
         state = _mix(seed + np.uint64(k) * GOLDEN)
         for n in range(N):
             state += GOLDEN
-            point = np.int64(_below(_mix(state), np.uint64(total)))
-            shared[k, n] = _item_at(point, start, guide, shift)
+            shared[k, n] = _draw_any(state, start, guide, shift, total)
             in_block[shared[k, n]] = True
         for b in range(k * block, min((k + 1) * block, users.shape[0])):
             for n in range(N):
@@ -333,14 +281,13 @@ def _draw_blocks(
             u = users[b]
             for m in range(indptr[u], indptr[u + 1]):
                 if in_block[positives[m]]:
-                    # The user's own positive: draw these slots again from the user's negatives.
-                    own = before[indptr[u] : indptr[u + 1]]
-                    gone = removed[indptr[u] : indptr[u + 1] + 1]
                     for n in range(N):
                         if shared[k, n] == positives[m]:
                             replaced[b] += 1
                             state += GOLDEN
-                            ids[b, n] = _draw_one(_mix(state), own, gone, mass[u], start, guide, shift)
+                            ids[b, n] = _draw_own(
+                                state, u, indptr, before, removed, mass, start, guide, shift
+                            )
         for n in range(N):
             in_block[shared[k, n]] = False
 
