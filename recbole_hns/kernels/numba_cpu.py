@@ -22,6 +22,7 @@ jit = nb.njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", 
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 VECTORS_PER_THREAD = 8192
+FEW_DRAWS = 8
 
 
 def draw(
@@ -32,12 +33,12 @@ def draw(
     ids = torch.empty((len(users), N), dtype=torch.int32)
     inputs = (users.numpy(), seed, *_arrays(tables))
     if block == 1:
-        _split(_draw_rows, len(users), *inputs, ids.numpy(), work=ids.numel())
+        _split((_draw_rows, len(users), *inputs, ids.numpy()), work=ids.numel())
         return Candidates(ids)
     shared = torch.empty((-(-len(users) // block), N), dtype=torch.int32)
     replaced = np.zeros(len(users), dtype=np.int64)
     out = (shared.numpy(), ids.numpy(), replaced)
-    _split(_draw_blocks, len(shared), *inputs, block, *out, work=ids.numel())
+    _split((_draw_blocks, len(shared), *inputs, block, *out), work=ids.numel())
     pair, slot = _find_replaced(ids.numpy(), shared.numpy(), block, replaced)
     return Candidates(
         ids, SharedCandidates(shared, block, torch.from_numpy(pair), torch.from_numpy(slot))
@@ -53,7 +54,7 @@ def score(
     scores = torch.empty(candidates.ids.shape, dtype=torch.float32)
     tables = (_array(context), rows.numpy(), _array(items))
     ids = candidates.ids.numpy()
-    _split(_score_rows, len(rows), *tables, ids, scores.numpy(), work=ids.size)
+    _split((_score_rows, len(rows), *tables, ids, scores.numpy()), work=ids.size)
     return scores
 
 
@@ -70,10 +71,10 @@ def top(
     drawn, out = candidates.ids.numpy(), (ids.numpy(), scores.numpy())
     if candidates.shared is None:
         tables = (_array(context), rows.numpy(), _array(items))
-        _split(_top_rows, len(rows), *tables, drawn, *out, work=drawn.size)
+        _split((_top_rows, len(rows), *tables, drawn, *out), work=drawn.size)
     else:
         every = blocks.score(context, rows, items, candidates).numpy()
-        _split(_top_scores, len(rows), drawn, every, *out, work=drawn.size)
+        _split((_top_scores, len(rows), drawn, every, *out), work=drawn.size)
     return ids, scores
 
 
@@ -84,23 +85,28 @@ def score_backward(
     parts: list[tuple[Candidates, torch.Tensor]],
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Gradients of Σ grad · score with respect to both tables."""
-    grad_context, grad_items = torch.zeros_like(context), torch.zeros_like(items)
+    grad_context, grad_items = torch.empty_like(context), torch.empty_like(items)
     c, r, v = _array(context), rows.numpy(), _array(items)
+    jobs = [(_clear, len(c), grad_context.numpy()), (_clear, len(v), grad_items.numpy())]
+    work = len(c) + len(v)
+    for candidates, grad in parts:
+        if candidates.shared is None:
+            ids, g = candidates.ids.numpy(), grad.contiguous().numpy()
+            jobs.append((_backward_context, len(c), r, v, ids, g, grad_context.numpy()))
+            jobs.append((_backward_items, len(v), c, r, ids, g, grad_items.numpy()))
+            work += ids.size
+    _split(*jobs, work=work)
     for candidates, grad in parts:
         if candidates.shared is not None:
             blocks.score_backward(
                 context, rows, items, candidates, grad, add_rows, grad_context, grad_items
             )
-            continue
-        ids, g = candidates.ids.numpy(), grad.contiguous().numpy()
-        _split(_backward_context, len(c), r, v, ids, g, grad_context.numpy(), work=ids.size)
-        _split(_backward_items, len(v), c, r, ids, g, grad_items.numpy(), work=ids.size)
     return grad_context, grad_items
 
 
 def add_rows(table: torch.Tensor, rows: torch.Tensor, values: torch.Tensor) -> None:
     """table[rows[k]] += values[k] for every k, repeats included."""
-    _split(_add_rows, len(table), rows.numpy(), values.numpy(), table.numpy(), work=len(rows))
+    _split((_add_rows, len(table), rows.numpy(), values.numpy(), table.numpy()), work=len(rows))
 
 
 def _array(table: torch.Tensor) -> np.ndarray:
@@ -116,20 +122,23 @@ def _threads(count: int, process: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(count, thread_name_prefix="hns")
 
 
-def _split(function, length: int, *args, work: int) -> None:
-    """Run ``function(first, last, *args)`` over [0, length), one stretch per torch thread.
+def _split(*jobs: tuple, work: int) -> None:
+    """Do jobs ``(function, length, *args)`` as ``function(first, last, *args)``, one stretch per thread.
 
-    ``work`` is the number of vectors that it touches: a thread that gets few is not worth waking.
+    A thread does its stretches of all jobs one after the other and waits for nobody in between.
+    ``work`` is the number of vectors touched in all: a thread that gets few is not worth waking.
     """
-    count = max(1, min(torch.get_num_threads(), length, work // VECTORS_PER_THREAD))
-    bounds = [length * t // count for t in range(count + 1)]
-    jobs = [
-        _threads(torch.get_num_threads(), os.getpid()).submit(function, first, last, *args)
-        for first, last in zip(bounds[1:-1], bounds[2:])
-    ]
-    function(bounds[0], bounds[1], *args)
-    for job in jobs:
-        job.result()
+    available = torch.get_num_threads()
+    count = max(1, min(available, work // VECTORS_PER_THREAD))
+
+    def run(t: int) -> None:
+        for function, length, *args in jobs:
+            function(length * t // count, length * (t + 1) // count, *args)
+
+    others = [_threads(available, os.getpid()).submit(run, t) for t in range(1, count)]
+    run(0)
+    for other in others:
+        other.result()
 
 
 # -------------------------------------------------------------------------------------- drawing
@@ -231,9 +240,14 @@ def _draw_rows(
     taken = np.zeros(n_items, dtype=np.bool_)
     for b in range(first, last):
         u = users[b]
+        state = _mix(seed + np.uint64(b) * GOLDEN)
+        if ids.shape[1] < FEW_DRAWS:  # not worth a list of what is taken
+            for n in range(ids.shape[1]):
+                state += GOLDEN
+                ids[b, n] = _draw_own(state, u, indptr, before, removed, mass, start, guide, shift)
+            continue
         for m in range(indptr[u], indptr[u + 1]):
             taken[positives[m]] = True
-        state = _mix(seed + np.uint64(b) * GOLDEN)
         for n in range(ids.shape[1]):
             state += GOLDEN
             j = _draw_any(state, start, guide, shift, total)
@@ -378,6 +392,11 @@ def _top_scores(first, last, ids, scores, top_ids, top_scores):
 
 
 # ------------------------------------------------------------------------------------- gradients
+
+
+@jit
+def _clear(first, last, table):
+    table[first:last] = 0
 
 
 @jit
