@@ -327,16 +327,16 @@ def main() -> None:
 def run(folder: Path, rounds: int) -> dict:
     """All measurements, as rows of a table."""
     bench = Bench(folder)
-    mf = {
+    mf = {  # what is compared stands side by side
         "plain DNS(5, 200)": bench.plain("dns"),
-        "plain Softmax-v(1, 200)": bench.plain("softmax_v"),
         "DNS(5, 200)": bench.ours(sampler="dns", M=5),
+        "RecBole BPR": bench.recbole(),
         "DNS(5, 200), pool_block 16": bench.ours(sampler="dns", M=5, pool_block=16),
+        "RecBole dynamic 200": bench.recbole(dynamic=200),
+        "plain Softmax-v(1, 200)": bench.plain("softmax_v"),
         "Softmax-v(1, 200)": bench.ours(sampler="softmax_v", rho=1.0),
         "Softmax-v(1, 200), pool_block 16": bench.ours(sampler="softmax_v", rho=1.0, pool_block=16),
         "uniform": bench.ours(sampler="uniform"),
-        "RecBole BPR": bench.recbole(),
-        "RecBole dynamic 200": bench.recbole(dynamic=200),
     }
     seconds = take_turns(mf, rounds)
     sizes = {f"DNS(5, {N})": bench.ours(sampler="dns", M=5, N=N) for N in (50, 200, 800, 3200)}
@@ -353,7 +353,9 @@ def run(folder: Path, rounds: int) -> dict:
 
     def at_least(what: str, value: float, least: float) -> None:
         verdict = "ok" if value >= least else "MISSED"
-        rows.append(row(what, f"{value:.1f} ×", f"≥ {least:g} ×", verdict))
+        rows.append(
+            row(what, f"{value:.2f} ×" if value < 2 else f"{value:.1f} ×", f"≥ {least:g} ×", verdict)
+        )
 
     def at_most(what: str, value: float, most: float, unit: str = "×") -> None:
         verdict = "ok" if value <= most else "MISSED"

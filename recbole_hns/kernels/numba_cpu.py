@@ -237,24 +237,25 @@ def _draw_rows(
     That is the user's distribution exactly, in at most two draws: with W the line's length and W₋ the
     user's, w/W + (1 − W₋/W) · w/W₋ = w/W₋.
     """
+    N = ids.shape[1]
     taken = np.zeros(n_items, dtype=np.bool_)
     for b in range(first, last):
         u = users[b]
         state = _mix(seed + np.uint64(b) * GOLDEN)
-        if ids.shape[1] < FEW_DRAWS:  # not worth a list of what is taken
-            for n in range(ids.shape[1]):
-                state += GOLDEN
-                ids[b, n] = _draw_own(state, u, indptr, before, removed, mass, start, guide, shift)
+        state_own = _mix(state)
+        if N < FEW_DRAWS:  # not worth a list of what is taken
+            for n in range(N):
+                own = state_own + np.uint64(n) * GOLDEN
+                ids[b, n] = _draw_own(own, u, indptr, before, removed, mass, start, guide, shift)
             continue
         for m in range(indptr[u], indptr[u + 1]):
             taken[positives[m]] = True
-        for n in range(ids.shape[1]):
-            state += GOLDEN
-            j = _draw_any(state, start, guide, shift, total)
-            if taken[j]:
-                state += GOLDEN
-                j = _draw_own(state, u, indptr, before, removed, mass, start, guide, shift)
-            ids[b, n] = j
+        for n in range(N):  # by itself, so that it becomes SIMD
+            ids[b, n] = _draw_any(state + np.uint64(n) * GOLDEN, start, guide, shift, total)
+        for n in range(N):
+            if taken[ids[b, n]]:
+                own = state_own + np.uint64(n) * GOLDEN
+                ids[b, n] = _draw_own(own, u, indptr, before, removed, mass, start, guide, shift)
         for m in range(indptr[u], indptr[u + 1]):
             taken[positives[m]] = False
 

@@ -42,7 +42,7 @@ class Uniform(Rule):
 
 @dataclass(frozen=True)
 class DNS(Rule):
-    """p_cij = 1/M for the M highest-scored of N candidates, else 0 (Algorithm 1).
+    """p_cij = 1/M for the M highest-scored of N candidates, else 0 (eq. 2, Algorithm 1).
 
     M = 1 is the original DNS (Zhang et al. 2013). The smaller M, the harder the negatives.
     """
@@ -72,7 +72,7 @@ class Softmax(Rule):
 
 @dataclass(frozen=True)
 class SoftmaxV(Rule):
-    """p_cij ∝ exp(ℓ(r_ci − r_cj)/τ), τ = √(Var_j ℓ / 2ρ) (Algorithm 2).
+    """p_cij ∝ exp(ℓ(r_ci − r_cj)/τ), τ = √(Var_j ℓ / 2ρ) (eq. 17, Algorithm 2).
 
     The variance is the population's, over the pool; τ adapts so that β = e^−ρ stays the same while
     training goes on. The larger ρ, the harder the negatives. Where all losses are equal no candidate

@@ -27,7 +27,7 @@ def dns_by_loops(r_cj, M):
 
 
 def softmax_v_by_loops(r_ci, r_cj, rho):
-    """Algorithm 2, line 6, with the population variance of equation (15)."""
+    """Algorithm 2, line 6, with the population variance of equation (18)."""
     L = [loss(r_ci - r) for r in r_cj]
     mean = sum(L) / len(L)
     variance = sum((x - mean) ** 2 for x in L) / len(L)
