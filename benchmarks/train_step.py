@@ -306,6 +306,7 @@ def main() -> None:
     parser.add_argument("--memory", help=argparse.SUPPRESS)
     parser.add_argument("--folder", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    sys.argv[1:] = []  # RecBole's Config reads it by itself
     if options.memory:
         measure_memory(Path(options.folder), json.loads(options.memory))
         return
