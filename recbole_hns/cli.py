@@ -62,10 +62,16 @@ def make_parser() -> Parser:
 def result_table(result: dict[str, Any]) -> str:
     """The metrics of the best epoch on validation and of the model tested."""
     valid, test = result["best_valid_result"] or {}, result["test_result"] or {}
-    rows = [(name, valid.get(name, ""), test.get(name, "")) for name in {**valid, **test}]
-    lines = [("metric", "valid", "test"), *((name, str(v), str(t)) for name, v, t in rows)]
+    values = [str(value) for value in (*valid.values(), *test.values())]
+    decimals = max((len(value.partition(".")[2]) for value in values), default=0)
+
+    def cell(metrics: dict[str, float], name: str) -> str:
+        return f"{metrics[name]:.{decimals}f}" if name in metrics else ""
+
+    lines = [("metric", "valid", "test")]
+    lines += [(name, cell(valid, name), cell(test, name)) for name in {**valid, **test}]
     widths = [max(len(line[column]) for line in lines) for column in range(3)]
-    return "\n".join(f"{name:<{widths[0]}}  {v:>{widths[1]}}  {t:>{widths[2]}}" for name, v, t in lines)
+    return "\n".join(f"{m:<{widths[0]}}  {v:>{widths[1]}}  {t:>{widths[2]}}" for m, v, t in lines)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
