@@ -18,6 +18,7 @@ from recbole_hns.config import HNSConfig
 from recbole_hns.data.loader import positives_only
 from recbole_hns.data.locate import ensure_dataset
 from recbole_hns.data.positives import Positives
+from recbole_hns.errors import HNSError
 from recbole_hns.sampler.pool import refuse_users_without_negatives
 from recbole_hns.trainer import make_trainer
 
@@ -53,27 +54,34 @@ def run_recbole_hns(
     if sampler is not None:
         config_dict["sampler"] = sampler
     config = HNSConfig(model, dataset, config_file_list, config_dict, command_line)
-    ensure_dataset(config)
-    return _run(config, saved)
-
-
-def _run(config: HNSConfig, saved: bool) -> dict[str, Any]:
     init_seed(config["seed"], config["reproducibility"])
+    return _train_and_test(config, _load(config), saved)
+
+
+def _load(config: HNSConfig) -> Dataset:
+    """The data set, or a sentence: what is wrong with it shows before the log is opened."""
+    ensure_dataset(config)
+    try:
+        data = create_dataset(config)
+    except (ValueError, NotImplementedError) as error:  # RecBole's checks of files and columns
+        raise HNSError(f"data set {config['dataset']} cannot be loaded: {error}") from error
+    if not config["repeatable"]:
+        _check_negatives(data)
+    return data
+
+
+def _train_and_test(config: HNSConfig, data: Dataset, saved: bool) -> dict[str, Any]:
     init_logger(config)
     logger = getLogger()
     logger.info(sys.argv)
     logger.info(config)
+    logger.info(data)
     logger.info(set_color("sampler", "pink") + f": {config.spec}")
     if config.ignored_neg_sample_args is not None:
         logger.warning(
             f"train_neg_sample_args={config.ignored_neg_sample_args} is not used: `sampler` decides "
             "which negatives a model is trained with."
         )
-
-    data = create_dataset(config)
-    logger.info(data)
-    if not config["repeatable"]:
-        _check_negatives(data)
     train_data, valid_data, test_data = data_preparation(config, data)
     train_data = positives_only(config, train_data)
 

@@ -61,8 +61,8 @@ class HNSTrainerMixin:
     def _build_optimizer(self, **kwargs):
         """RecBole's optimiser, in torch's fused form where there is one for the CPU."""
         optimizer = super()._build_optimizer(**kwargs)
-        dense = all(p.device.type == "cpu" for g in optimizer.param_groups for p in g["params"])
-        if dense and type(optimizer) in FUSED_ON_CPU:
+        on_cpu = all(p.device.type == "cpu" for g in optimizer.param_groups for p in g["params"])
+        if on_cpu and type(optimizer) in FUSED_ON_CPU:
             for group in optimizer.param_groups:
                 group["fused"] = True
         return optimizer

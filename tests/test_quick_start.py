@@ -94,10 +94,18 @@ def test_a_user_who_took_everything_is_named_before_training(tmp_path):
     settings = {**SMALL, "data_path": str(tmp_path / "data")}
     with pytest.raises(HNSError, match=r"user ann took every item.*user_inter_num_interval"):
         run_recbole_hns("MF", "full", config_dict=settings)
-    assert not os.path.exists("saved")
+    assert os.listdir() == ["data"]  # no log, no checkpoint
     remedy = {**settings, "user_inter_num_interval": "[0,6]", "item_inter_num_interval": "[0,9]"}
     with pytest.raises(HNSError, match="bob"):  # who is now alone with the items he took
         run_recbole_hns("MF", "full", config_dict=remedy)
+
+
+def test_a_broken_data_set_is_told_in_a_sentence(tmp_path):
+    (tmp_path / "data" / "odd").mkdir(parents=True)
+    (tmp_path / "data" / "odd" / "odd.inter").write_text("user_id:tokn\titem_id:token\na\tb\n")
+    with pytest.raises(HNSError, match="data set odd cannot be loaded"):
+        run_recbole_hns("MF", "odd", config_dict={**SMALL, "data_path": str(tmp_path / "data")})
+    assert os.listdir() == ["data"]
 
 
 def test_a_missing_data_set_is_refused_before_anything_is_written(tmp_path):

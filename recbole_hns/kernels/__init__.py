@@ -10,6 +10,10 @@ Both modules keep one contract, and one test suite runs over both:
     The M candidates of highest score, hardest first.
 ``score_backward(context, rows, items, parts) -> (grad_context, grad_items)``
     Gradient of Σ grad · score for several ``(candidates, grad)`` parts of the same pairs.
+``add_rows(table, rows, values)``
+    table[rows[k]] += values[k], in place.
+
+Candidates that blocks of pairs share are scored by matrix products, in :mod:`.blocks`, for both.
 
 ``context`` is (n_contexts, d), ``rows`` (B,) int64 says which of its rows each pair uses, ``items``
 is (n_items, d).

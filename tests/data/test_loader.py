@@ -1,5 +1,9 @@
+import socket
+from pathlib import Path
+
 import torch
 from conftest import prepare
+from recbole.utils import init_seed
 
 from recbole_hns.data.loader import positives_only
 
@@ -49,3 +53,40 @@ def test_sequential_batches_keep_their_histories(tiny):
     batch = next(iter(positives_only(config, train_data)))
     assert batch["item_id_list"].shape == (len(batch), config["MAX_ITEM_LIST_LENGTH"])
     assert (batch["item_length"] >= 1).all()
+
+
+def _batches_of_one_rank(rank: int, port: int, data_path: str, folder: str) -> None:
+    address = f"tcp://127.0.0.1:{port}"
+    torch.distributed.init_process_group("gloo", address, rank=rank, world_size=2)
+    init_seed(1, True)  # RecBole's random split
+    config, train_data, *_ = prepare(data_path=data_path, train_batch_size=64, show_progress=False)
+    config["single_spec"], config["world_size"] = False, 2
+    loader = positives_only(config, train_data)
+    batches = list(loader)
+    torch.save([len(loader), [len(b) for b in batches], pairs_of(batches)], f"{folder}/{rank}.pt")
+    torch.distributed.destroy_process_group()
+
+
+def test_processes_share_the_training_set_and_the_batch(tiny, tmp_path):
+    """Two real processes on loopback: together they see all pairs, in as many steps each."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    group = torch.multiprocessing.spawn(
+        _batches_of_one_rank, (port, tiny["data_path"], str(tmp_path)), nprocs=2, join=False
+    )
+    try:
+        assert group.join(timeout=120) or group.join(timeout=30)
+    finally:
+        for process in group.processes:
+            process.kill()
+    (n_0, sizes_0, pairs_0), (n_1, sizes_1, pairs_1) = (
+        torch.load(Path(tmp_path) / f"{rank}.pt") for rank in (0, 1)
+    )
+    init_seed(1, True)
+    feat = prepare(**tiny)[1]._dataset.inter_feat
+    everything = set(zip(feat["user_id"].tolist(), feat["item_id"].tolist()))
+    assert set(pairs_0) | set(pairs_1) == everything
+    assert n_0 == n_1 == len(sizes_0) == len(sizes_1)
+    assert sizes_0[0] == 32  # train_batch_size is the whole group's
+    assert len(set(pairs_0) & set(pairs_1)) <= 1  # an odd one is repeated to make ends meet
