@@ -14,6 +14,10 @@ from recbole_hns import compat
 
 compat.apply()
 
+from recbole_hns import evaluator  # noqa: E402
+
+evaluator.register()
+
 from recbole_hns.config import HNSConfig, SamplerSpec  # noqa: E402
 from recbole_hns.errors import HNSError  # noqa: E402
 from recbole_hns.quick_start import run_recbole_hns  # noqa: E402

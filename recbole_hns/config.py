@@ -14,10 +14,14 @@ import yaml
 from recbole.config import Config
 from recbole.data.dataloader import UserDataLoader
 from recbole.data.utils import get_dataloader
+from recbole.evaluator.base_metric import TopkMetric
+from recbole.evaluator.register import metrics_dict
 from recbole.model.abstract_recommender import AbstractRecommender
 from recbole.utils import InputType, ModelType, get_model
 
 from recbole_hns.errors import HNSError
+from recbole_hns.evaluator.metrics import DEFAULTS as METRIC_DEFAULTS
+from recbole_hns.evaluator.metrics import METRICS, metric_keys, read_settings
 from recbole_hns.kernels import BACKENDS
 from recbole_hns.sampler.pool import POOLS
 from recbole_hns.sampler.rule import DNS, Rule, Softmax, SoftmaxV, Uniform
@@ -124,6 +128,7 @@ class HNSConfig(Config):
             # RecBole's own checks of the configuration.
             raise HNSError(" ".join(str(error).strip("'\"").split())) from error
         self._refuse_models_without_pairs()
+        _check_metrics(self.final_config_dict)
 
     # ------------------------------------------------------------- what the user wrote
 
@@ -213,7 +218,7 @@ class HNSConfig(Config):
     # ------------------------------------------------------------- refusals
 
     def _refuse_unknown_keys(self, given):
-        known = set(self.internal_config_dict) | _LAUNCH_KEYS | _sampler_keys()
+        known = set(self.internal_config_dict) | _LAUNCH_KEYS | _sampler_keys() | set(METRIC_DEFAULTS)
         known.update(key for group in self.parameters.values() for key in group)
         if all(key in known for key in given):
             return
@@ -328,6 +333,26 @@ def _one_of(config: dict[str, Any], key: str, allowed: Iterable[str]) -> str:
             f"{key}={value} is unknown{_nearest(value, allowed)}: choose one of {', '.join(allowed)}."
         )
     return value
+
+
+def _check_metrics(config: dict[str, Any]) -> None:
+    """The metric that decides must be one that is evaluated: RecBole finds out after an epoch."""
+    metrics, topk = config["metrics"], config["topk"]
+    metrics = [str(m).lower() for m in (metrics if isinstance(metrics, list) else [metrics])]
+    valid = str(config["valid_metric"]).lower()
+    name = valid.partition("@")[0]
+    if set(metrics) & set(METRICS):
+        read_settings(config)
+    if name not in metrics:
+        raise HNSError(f"valid_metric={config['valid_metric']} is not evaluated: add it to metrics.")
+    if name in METRICS:
+        keys = list(metric_keys(config, name))
+    elif issubclass(metrics_dict.get(name, object), TopkMetric):
+        keys = [f"{name}@{k}" for k in (topk if isinstance(topk, list) else [topk])]
+    else:
+        return
+    if valid not in keys:
+        raise HNSError(f"valid_metric={config['valid_metric']} is not among {', '.join(keys)}.")
 
 
 def _check_decay(config: dict[str, Any], given: dict[str, Any]) -> None:

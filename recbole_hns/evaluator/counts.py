@@ -1,0 +1,76 @@
+"""What partial AUCs are made of: how many negatives stand above each positive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import ModuleType
+
+import numpy as np
+import torch
+
+from recbole_hns.errors import HNSError
+
+
+@dataclass
+class RankCounts:
+    """One entry per positive, grouped by user and ascending within a user.
+
+    ``above`` is the number of the user's negatives that score higher, a tie counting one half; the
+    user's n₊ and n₋ stand beside it. x = above / n₋ is the false positive rate at the positive.
+    """
+
+    above: np.ndarray  # (P,)
+    place: np.ndarray  # (P,) 0 for the user's best-ranked positive, 1 for the next, …
+    n_pos: np.ndarray  # (P,)
+    n_neg: np.ndarray  # (P,)
+
+    @classmethod
+    def from_scores(
+        cls,
+        scores: torch.Tensor,
+        positive_u: torch.Tensor,
+        positive_i: torch.Tensor,
+        kernels: ModuleType,
+    ) -> RankCounts:
+        """Count in a (users, items) matrix in which −inf marks items that do not take part.
+
+        No items are sorted: each positive costs one pass over its user's row.
+
+        Raises:
+            HNSError: if a score is NaN.
+        """
+        if torch.isnan(scores.sum()) and torch.isnan(scores).any():
+            raise HNSError("the model's scores are NaN: it has diverged, try a smaller learning rate.")
+        device = scores.device
+        users, order = positive_u.to(device).sort(stable=True)
+        values = scores[users, positive_i.to(device)[order]]
+        n_pos = torch.bincount(users, minlength=len(scores))
+        greater, at_least = kernels.count_above(scores, users, values)
+        # The same among the positives alone, laid out as a small matrix.
+        first = n_pos.cumsum(0) - n_pos
+        own = scores.new_full((len(scores), int(n_pos.max())), -torch.inf)
+        place = torch.arange(len(users), device=device) - first[users]
+        own[users, place] = values
+        greater_own, at_least_own = kernels.count_above(own, users, values)
+
+        above = ((greater - greater_own) + (at_least - at_least_own)) / 2
+        ranked = above.argsort()
+        above = above[ranked[users[ranked].argsort(stable=True)]]  # ascending within each user
+        n_neg = (scores > -torch.inf).sum(dim=1) - n_pos
+        columns = (above, place, n_pos[users], n_neg[users])
+        return cls(*(column.double().cpu().numpy() for column in columns))
+
+    @classmethod
+    def concatenate(cls, parts: list[RankCounts]) -> RankCounts:
+        """The counts of several batches of users."""
+        columns = zip(*(part._columns() for part in parts))
+        return cls(*(np.concatenate(column) for column in columns))
+
+    def _columns(self) -> tuple[np.ndarray, ...]:
+        return self.above, self.place, self.n_pos, self.n_neg
+
+    def with_negatives(self) -> tuple[RankCounts, int]:
+        """Without the users who have no negative, and how many those are."""
+        kept = self.n_neg > 0
+        left_out = round((1 / self.n_pos[~kept]).sum())
+        return RankCounts(*(column[kept] for column in self._columns())), left_out

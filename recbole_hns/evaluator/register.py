@@ -1,0 +1,51 @@
+"""Makes the metrics known to RecBole, so that any RecBole evaluation can use them."""
+
+from __future__ import annotations
+
+from recbole.evaluator import register as recbole_register
+from recbole.evaluator.collector import Collector
+
+from recbole_hns.errors import HNSError
+from recbole_hns.evaluator.counts import RankCounts
+from recbole_hns.evaluator.metrics import COUNTS, METRICS
+from recbole_hns.kernels import get_kernels
+
+
+def register() -> None:
+    """Add the metrics to RecBole's tables, and what they need to its collector.
+
+    RecBole finds metrics by scanning one module of its own at import and keeps them in module-level
+    dictionaries, which are added to here. The collector is extended, never replaced: where none of
+    our metrics is asked for it does what it always did. Registering again changes nothing.
+    """
+    if set(METRICS) <= set(recbole_register.metrics_dict):
+        return
+    for name, metric in METRICS.items():
+        recbole_register.metrics_dict[name] = metric
+        recbole_register.metric_information[name] = list(metric.metric_need)
+        recbole_register.metric_types[name] = metric.metric_type
+
+    collect_batch, get_data_struct = Collector.eval_batch_collect, Collector.get_data_struct
+
+    def eval_batch_collect(self, scores_tensor, interaction, positive_u, positive_i):
+        collect_batch(self, scores_tensor, interaction, positive_u, positive_i)
+        if self.register.need(COUNTS):
+            _check_cut(self.config["opauc_k"], scores_tensor.shape[1] - 1)
+            kernels = get_kernels("auto", scores_tensor.device)
+            counts = RankCounts.from_scores(scores_tensor, positive_u, positive_i, kernels)
+            self.__dict__.setdefault("rank_counts", []).append(counts)
+
+    def get_data_struct_with_counts(self):
+        struct = get_data_struct(self)
+        if "rank_counts" in self.__dict__:
+            struct.set(COUNTS, RankCounts.concatenate(self.__dict__.pop("rank_counts")))
+        return struct
+
+    Collector.eval_batch_collect = eval_batch_collect
+    Collector.get_data_struct = get_data_struct_with_counts
+
+
+def _check_cut(topk, n_items: int) -> None:
+    for k in topk if isinstance(topk, (list, tuple)) else [topk or 1]:
+        if k > n_items:
+            raise HNSError(f"opauc_k={k} is not allowed: the data set has {n_items} items.")

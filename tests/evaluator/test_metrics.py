@@ -1,0 +1,126 @@
+"""The metrics inside RecBole's own evaluation."""
+
+import numpy as np
+import pytest
+import torch
+from conftest import prepare
+from recbole.evaluator.collector import Collector
+from recbole.quick_start import run_recbole
+
+from recbole_hns import HNSConfig, HNSError, run_recbole_hns
+from recbole_hns.evaluator import register
+from recbole_hns.trainer import make_trainer
+
+OURS = {"metrics": ["Recall", "NDCG", "OPAUC", "NOPAUC", "LLPAUC"], "valid_metric": "OPAUC@0.1"}
+QUICK = {"show_progress": False, "epochs": 2}
+
+
+def evaluated(tiny, **more):
+    config, train_data, _, test_data = prepare(**tiny, **{**OURS, "metric_decimal_place": 9, **more})
+    torch.manual_seed(1)
+    trainer = make_trainer(config, config.model_class(config, train_data._dataset))
+    trainer.eval_collector.data_collect(train_data)
+    return trainer, train_data, test_data, trainer.evaluate(test_data, load_best_model=False)
+
+
+def test_full_sort_evaluation_masks_what_recbole_masks(tiny):
+    trainer, _, test_data, result = evaluated(tiny, opauc_k=[5])
+    model, dataset = trainer.model, test_data._dataset
+    test_items = [set() for _ in range(dataset.user_num)]
+    for user, item in zip(dataset.inter_feat["user_id"], dataset.inter_feat["item_id"]):
+        test_items[int(user)].add(int(item))
+    values, at_k = [], []
+    for user in range(1, dataset.user_num):
+        if not test_items[user]:
+            continue
+        history = set(test_data.uid2history_item[user].tolist())
+        scores = model.item_embedding.weight @ model.user_embedding.weight[user]
+        negatives = [j for j in range(1, dataset.item_num) if j not in history | test_items[user]]
+        x = [float((scores[negatives] > scores[i]).float().mean()) for i in test_items[user]]
+        values.append(np.mean([max(0, 0.1 - v) for v in x]))
+        at_k.append(np.mean([max(0, 5 / len(negatives) - v) for v in x]))
+    assert result["opauc@0.1"] == pytest.approx(np.mean(values), abs=1e-7)
+    assert result["opauc@k=5"] == pytest.approx(np.mean(at_k), abs=1e-7)
+
+
+def test_nopauc_at_1_is_recboles_gauc(tiny):
+    """RecBole weighs users by their positives; with one test item each the means are the same."""
+    leave_one_out = {
+        "split": {"LS": "valid_and_test"},
+        "order": "RO",
+        "group_by": "user",
+        "mode": "full",
+    }
+    metrics = ["NOPAUC", "GAUC"]
+    *_, result = evaluated(tiny, metrics=metrics, valid_metric="NOPAUC@1", eval_args=leave_one_out)
+    assert result["nopauc@1"] == pytest.approx(result["gauc"], abs=1e-6)
+
+
+@pytest.mark.parametrize("mode", ["uni20", "pop20"])
+def test_sampled_evaluation_counts_the_sampled_negatives(tiny, mode):
+    eval_args = {"split": {"RS": [0.8, 0.1, 0.1]}, "order": "RO", "group_by": "user", "mode": mode}
+    *_, result = evaluated(tiny, eval_args=eval_args)
+    assert 0 < result["opauc@1"] < 1
+    assert result["opauc@0.1"] <= 0.1
+
+
+def test_every_evaluation_starts_from_nothing(tiny):
+    trainer, _, test_data, first = evaluated(tiny)
+    assert trainer.evaluate(test_data, load_best_model=False) == first
+
+
+def test_keys_and_decimals_are_recboles(tiny):
+    *_, result = evaluated(
+        tiny, opauc_beta=[0.5, 1], opauc_k=[3], metric_decimal_place=2, valid_metric="OPAUC@1"
+    )
+    keys = {"opauc@0.5", "opauc@1", "opauc@k=3", "nopauc@0.5", "nopauc@1", "llpauc@0.5", "llpauc@1"}
+    assert keys <= set(result)
+    assert all(round(result[key], 2) == result[key] for key in keys)
+
+
+def test_run_recbole_knows_the_metrics_too(tiny, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["pytest"])
+    result = run_recbole("BPR", "tiny", config_dict={**tiny, **QUICK, **OURS})
+    assert {"opauc@0.001", "nopauc@1", "llpauc@0.01"} <= set(result["test_result"])
+    assert result["best_valid_score"] == result["best_valid_result"]["opauc@0.1"]
+
+
+def test_early_stopping_on_opauc(caplog):
+    settings = {**QUICK, **OURS, "valid_metric": "OPAUC@0.01", "epochs": 60, "stopping_step": 2}
+    settings.update(metric_decimal_place=6, learning_rate=0.02, N=50, M=2)
+    with caplog.at_level("INFO"):
+        result = run_recbole_hns("MF", "ml-100k", "dns", config_dict=settings)
+    assert "Finished training, best eval result in epoch" in caplog.text
+    assert result["best_valid_score"] == result["best_valid_result"]["opauc@0.01"]
+
+
+def test_registering_again_changes_nothing():
+    before = Collector.eval_batch_collect
+    register()
+    assert Collector.eval_batch_collect is before
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"opauc_beta": [0]}, "opauc_beta=0"),
+        ({"opauc_beta": [1.5]}, "opauc_beta=1.5"),
+        ({"opauc_beta": []}, "opauc_beta is empty"),
+        ({"opauc_beta": ["x"]}, "opauc_beta=x"),
+        ({"opauc_k": [0]}, "opauc_k=0"),
+        ({"llpauc_alpha": 0}, "llpauc_alpha=0"),
+        ({"valid_metric": "OPAUC@0.02"}, "opauc@0.01"),
+        ({"valid_metric": "MRR@10"}, "not evaluated"),
+        ({"valid_metric": "NDCG@7"}, "ndcg@10"),
+        ({"eval_args": {"mode": "labeled"}}, "labeled"),
+        ({"metrics": ["OPAUC", "AUC"]}, "Ranking metrics and value metrics"),
+    ],
+)
+def test_mistakes_get_a_sentence(settings, words):
+    with pytest.raises(HNSError, match=words):
+        HNSConfig("BPR", "ml-100k", config_dict={**OURS, **settings})
+
+
+def test_a_cut_beyond_the_items_is_refused(tiny):
+    with pytest.raises(HNSError, match="opauc_k=1000"):
+        evaluated(tiny, opauc_k=[1000])
