@@ -23,6 +23,10 @@ every setting of RecBole and of the model can be given as --key=value; the sampl
   --lr_gamma=0.95      ... by this factor
   --hns_backend=auto   numba (CPU), torch (any device), auto
 
+other commands, each with a --help of its own:
+  recbole-hns simulate correlation   how Top-K metrics follow OPAUC (the paper's figure)
+  recbole-hns simulate sampling      which negatives a sampler really draws (the paper's figure)
+
 example:
   recbole-hns --model=LightGCN --dataset=ml-100k --sampler=softmax_v --rho=0.1
 """
@@ -76,8 +80,14 @@ def result_table(result: dict[str, Any]) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit code is 0, or 2 for a mistake that the user can put right."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        options, settings = make_parser().parse_known_args(argv)
+        if arguments[:1] == ["simulate"]:
+            from recbole_hns import simulate
+
+            simulate.main(arguments[1:], Parser)
+            return 0
+        options, settings = make_parser().parse_known_args(arguments)
         from recbole_hns.quick_start import launch
 
         result = launch(

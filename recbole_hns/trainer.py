@@ -7,7 +7,7 @@ from recbole.config import Config
 from recbole.data.dataloader import KnowledgeBasedDataLoader
 from recbole.data.interaction import Interaction
 from recbole.trainer import Trainer
-from recbole.utils import get_trainer
+from recbole.utils import get_trainer, set_color
 
 from recbole_hns.kernels import get_kernels
 from recbole_hns.sampler import make_sampler
@@ -35,7 +35,20 @@ class HNSTrainerMixin:
         kernels = get_kernels(config.spec.backend, self.device)
         self.scorer = make_scorer(self.model, dataset, kernels)
         self.sampler = make_sampler(config.spec, dataset, self.device, config["seed"], rank)
+        self._log_hardness()
         return super().fit(train_data, *args, **kwargs)
+
+    def _log_hardness(self):
+        """Say which OPAUC(β) the sampler aims at, and the K of the Top-K metrics that it is bound to."""
+        sampler = self.sampler
+        beta = sampler.rule.beta(sampler.N)
+        if beta is not None:
+            users = torch.arange(1, sampler.pool.user_num, device=self.device)
+            K = beta * float(sampler.pool.negatives_of(users).double().mean())
+            self.logger.info(
+                set_color("hardness", "pink") + f": OPAUC(β = {beta:.4g}), the top {K:.3g} of a user's "
+                "negatives on average, so Top-K metrics with K around that"
+            )
 
     def sampled_loss(self, batch: Interaction) -> torch.Tensor:
         """Encode once, choose negatives without gradient, learn from them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -34,6 +35,10 @@ class Rule:
 class Uniform(Rule):
     """p_cij = 1/N: plain BPR with N negatives (Rendle et al. 2009), no scores needed."""
 
+    def beta(self, N: int) -> float:
+        """1: BPR with uniform negatives optimises AUC."""
+        return 1.0
+
     def choose(self, candidates: Candidates, query) -> Negatives:
         """All candidates alike."""
         B, N = candidates.ids.shape
@@ -48,6 +53,10 @@ class DNS(Rule):
     """
 
     M: int
+
+    def beta(self, N: int) -> float:
+        """M/N: the top M of the pool stand for the top M/N of all negatives (theorem 1)."""
+        return self.M / N
 
     def choose(self, candidates: Candidates, query) -> Negatives:
         """The M hardest."""
@@ -80,6 +89,10 @@ class SoftmaxV(Rule):
     """
 
     rho: float
+
+    def beta(self, N: int) -> float:
+        """e^−ρ (theorem 2)."""
+        return math.exp(-self.rho)
 
     def weigh(self, r_cj, L, log_q):
         """Softmax of the losses at the adaptive temperature."""

@@ -1,0 +1,154 @@
+"""``recbole-hns simulate``: the paper's two simulation figures, each from one command."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+from recbole.data import create_dataset, data_preparation
+from recbole.utils import init_seed
+
+from recbole_hns.errors import HNSError
+from recbole_hns.kernels import get_kernels
+from recbole_hns.sampler import DNS, SoftmaxV
+from recbole_hns.scorer import DotScorer, make_scorer
+from recbole_hns.theory import correlation, plot_correlation, sampling
+
+
+def add_parsers(commands) -> None:
+    """Add ``correlation`` and ``sampling`` to a parser's sub-commands."""
+    parser = commands.add_parser(
+        "correlation",
+        help="how Top-K metrics follow OPAUC(β), by random permutations",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--n_pos", type=int, default=200, help="positives N₊ (200)")
+    parser.add_argument("--n_neg", type=int, default=800, help="negatives N₋ (800)")
+    parser.add_argument("--permutations", type=int, default=100_000, help="random rankings (100000)")
+    parser.add_argument("--topk", type=_numbers(int), default=[5, 10, 20, 50, 100, 200], help="5,10,…")
+    parser.add_argument("--n_betas", type=int, default=40, help="points of the logarithmic grid (40)")
+    _add_common(parser)
+    parser.set_defaults(function=run_correlation)
+
+    parser = commands.add_parser(
+        "sampling", help="which negatives a sampler really draws, by score rank", allow_abbrev=False
+    )
+    parser.add_argument("--checkpoint", help="a trained model's .pth; generated embeddings if absent")
+    parser.add_argument("--user", help="the user of the pair, in the data set's own ids")
+    parser.add_argument("--item", help="the positive of the pair, in the data set's own ids")
+    parser.add_argument("--draws", type=int, default=10_000, help="simulated draws (10000)")
+    parser.add_argument("--M", type=_numbers(int), default=[1, 5, 20], help="values of M, at N = 200")
+    parser.add_argument("--N", type=_numbers(int), default=[50, 200, 800], help="values of N, at M = 5")
+    parser.add_argument(
+        "--rho", type=_numbers(float), default=[0.1, 1.0, 10.0], help="values of ρ, at N = 200"
+    )
+    _add_common(parser)
+    parser.set_defaults(function=run_sampling)
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--seed", type=int, default=2020)
+    parser.add_argument("--output", type=Path, default=Path("simulation"), help="folder for CSV and PNG")
+
+
+def _numbers(kind: Callable) -> Callable[[str], list]:
+    def parse(text: str) -> list:
+        return [kind(part) for part in text.strip("[]() ").split(",") if part.strip()]
+
+    parse.__name__ = f"comma-separated {kind.__name__}"
+    return parse
+
+
+def run_correlation(options: argparse.Namespace) -> None:
+    """Print each curve's best β and its correlation next to AUC's; write the CSV and the figure."""
+    result = correlation(
+        options.n_pos, options.n_neg, options.permutations, options.topk, options.n_betas, options.seed
+    )
+    print(f"{'metric':<14} {'best β':>8} {'correlation':>12} {'AUC':>7}")
+    for metric in result.correlations:
+        for index, k in enumerate(result.topk):
+            beta, value = result.best(metric, k)
+            print(f"{f'{metric}@{k}':<14} {beta:>8.4f} {value:>12.3f} {result.auc[metric][index]:>7.3f}")
+    options.output.mkdir(parents=True, exist_ok=True)
+    result.write_csv(options.output / "correlation.csv")
+    plot_correlation(result, options.output / "correlation.png")
+    print(f"written: {options.output}/correlation.csv, {options.output}/correlation.png")
+
+
+def run_sampling(options: argparse.Namespace) -> None:
+    """Print how much probability the hardest negatives get; write the CSV and the figure."""
+    if options.draws < 1:
+        raise HNSError(f"draws={options.draws} is not allowed: at least 1 is needed.")
+    settings = _settings(options)
+    if options.checkpoint:
+        pair = load_pair(Path(options.checkpoint), options.user, options.item, options.seed)
+    elif options.user or options.item:
+        raise HNSError("--user and --item name a pair of a data set: give --checkpoint too.")
+    else:
+        pair = sampling.generated_pair(seed=options.seed)
+    curves = sampling.sampling_curves(pair, settings, options.draws, options.seed)
+    print(f"{'sampler':<22} {'top 1 %':>8} {'top 10 %':>9} {'off the exact form':>19}")
+    for curve in {curve.label: curve for curve in curves}.values():
+        n_neg = len(curve.simulated)
+        at = [curve.simulated[max(0, round(share * n_neg) - 1)] for share in (0.01, 0.1)]
+        off = "" if curve.exact is None else f"{abs(curve.simulated - curve.exact).max():.4f}"
+        print(f"{curve.label:<22} {at[0]:>8.3f} {at[1]:>9.3f} {off:>19}")
+    options.output.mkdir(parents=True, exist_ok=True)
+    sampling.write_csv(curves, options.output / "sampling.csv")
+    sampling.plot(curves, options.output / "sampling.png")
+    print(f"written: {options.output}/sampling.csv, {options.output}/sampling.png")
+
+
+def _settings(options: argparse.Namespace) -> dict:
+    for key in ("M", "N", "rho"):
+        values = getattr(options, key)
+        if not values or min(values) <= 0:
+            raise HNSError(f"{key}={values} is not allowed: give one or more numbers greater than 0.")
+    if max(options.M) > 200:
+        raise HNSError(f"M={max(options.M)} is not allowed: M is varied at N = 200.")
+    if min(options.N) < 5:
+        raise HNSError(f"N={min(options.N)} is not allowed: N is varied at M = 5.")
+    return {
+        "M": [(DNS(M), 200) for M in options.M],
+        "N": [(DNS(5), N) for N in options.N],
+        "ρ": [(SoftmaxV(rho), 200) for rho in options.rho],
+    }
+
+
+def load_pair(file: Path, user: str | None, item: str | None, seed: int) -> sampling.Pair:
+    """A pair of the data set that a checkpoint was trained on, with the checkpoint's vectors."""
+    if not file.is_file():
+        raise HNSError(f"checkpoint {file} does not exist.")
+    checkpoint = torch.load(file, map_location="cpu", weights_only=False)
+    config = checkpoint["config"]
+    config["device"] = torch.device("cpu")
+    init_seed(config["seed"], config["reproducibility"])
+    dataset = create_dataset(config)
+    train_set = data_preparation(config, dataset)[0]._dataset
+    model = config.model_class(config, train_set)
+    model.load_state_dict(checkpoint["state_dict"])
+    scorer = make_scorer(model, train_set, get_kernels("auto", torch.device("cpu")))
+    if not isinstance(scorer, DotScorer):
+        raise HNSError(
+            f"{config['model']} has no vectors to score by: use a checkpoint of BPR or LightGCN."
+        )
+    try:
+        user_id = None if user is None else int(train_set.token2id(train_set.uid_field, user))
+        item_id = None if item is None else int(train_set.token2id(train_set.iid_field, item))
+    except ValueError as error:
+        raise HNSError(f"{error}: name a user and an item of the data set.") from error
+    return sampling.choose_pair(*scorer.vectors(), train_set, seed, user_id, item_id)
+
+
+def main(arguments: Sequence[str], parser_class: type[argparse.ArgumentParser]) -> None:
+    """Run ``recbole-hns simulate …``."""
+    parser = parser_class(
+        prog="recbole-hns simulate",
+        description="Redraw the paper's simulation figures.",
+        allow_abbrev=False,
+    )
+    add_parsers(parser.add_subparsers(title="figures", required=True, metavar="correlation|sampling"))
+    options = parser.parse_args(arguments)
+    options.function(options)

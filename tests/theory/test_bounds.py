@@ -1,0 +1,150 @@
+from collections import defaultdict
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recbole_hns.errors import HNSError
+from recbole_hns.theory import count_in_topk, topk_bounds, users_outside_bounds
+
+SIZES = [
+    (n_pos, n_neg, k)
+    for n in range(4, 9)
+    for n_pos in range(2, n - 1)
+    for n_neg in [n - n_pos]
+    for k in range(1, min(n_pos, n_neg))
+]
+
+
+def opauc(positives, negatives, k):
+    """The estimator as the paper writes it, for β = K/N₋; an item's score is minus its position."""
+    hardest = sorted(negatives)[:k]
+    return sum(-i > -j for i in positives for j in hardest) / (len(positives) * len(negatives))
+
+
+def rankings(n_pos, n_neg):
+    """The positions of positives and negatives in all permutations that differ in them."""
+    everything = set(range(n_pos + n_neg))
+    for positives in combinations(sorted(everything), n_pos):
+        yield positives, sorted(everything - set(positives))
+
+
+@pytest.mark.parametrize(("n_pos", "n_neg", "k"), SIZES)
+def test_all_permutations_lie_within_both_intervals(n_pos, n_neg, k):
+    for positives, negatives in rankings(n_pos, n_neg):
+        value = opauc(positives, negatives, k)
+        i = sum(p < k for p in positives)
+        printed, tight = (topk_bounds(value, k, n_pos, n_neg, tight) for tight in (False, True))
+        assert printed.recall[0] <= tight.recall[0] <= i / n_pos <= tight.recall[1] <= printed.recall[1]
+        assert printed.precision[0] <= tight.precision[0] <= i / k
+        assert i / k <= tight.precision[1] <= printed.precision[1]
+
+
+@pytest.mark.parametrize(("n_pos", "n_neg", "k"), SIZES)
+def test_tight_interval_cannot_be_smaller(n_pos, n_neg, k):
+    """For every possible OPAUC, a permutation meets each end (the upper one if not above K)."""
+    precisions = defaultdict(set)
+    for positives, negatives in rankings(n_pos, n_neg):
+        precisions[opauc(positives, negatives, k)].add(sum(p < k for p in positives) / k)
+    for value, met in precisions.items():
+        low, high = topk_bounds(value, k, n_pos, n_neg, tight=True).precision
+        assert min(met) == low
+        assert max(met) == min(high, 1)
+
+
+@given(
+    st.integers(1, 300).flatmap(
+        lambda k: st.tuples(st.just(k), st.integers(k + 1, 10**4), st.integers(k + 1, 10**6), st.data())
+    )
+)
+def test_rounding_does_not_move_floor_or_ceiling(case):
+    k, n_pos, n_neg, data = case
+    i = data.draw(st.integers(0, k))
+    for S, end in ((i * i, 1), (i * (n_pos + k - i), 0)):
+        # Both roots are whole here: floor, ceiling and the root itself are one.
+        for value in (S / (n_pos * n_neg), S / n_pos / n_neg, np.nextafter(S / n_pos / n_neg, 1)):
+            for tight in (False, True):
+                assert topk_bounds(value, k, n_pos, n_neg, tight).precision[end] == i / k
+
+
+def test_printed_form_follows_the_formula():
+    k, n_pos, n_neg, S = 5, 20, 80, 30  # √30 = 5.48, (25 − √505) / 2 = 1.26
+    value = S / (n_pos * n_neg)
+    assert topk_bounds(value, k, n_pos, n_neg) == ((1 / 20, 6 / 20), (1 / 5, 6 / 5))
+    assert topk_bounds(value, k, n_pos, n_neg, tight=True) == ((2 / 20, 5 / 20), (2 / 5, 5 / 5))
+
+
+@pytest.mark.parametrize("S", [2.5, 2.3])
+def test_sums_between_integers(S):
+    # √2.5 = 1.58, (25 − √615) / 2 = 0.10
+    assert topk_bounds(S / 1600, 5, 20, 80).precision == (0, 2 / 5)
+    assert topk_bounds(S / 1600, 5, 20, 80, tight=True).precision == (1 / 5, 1 / 5)
+
+
+def test_count_in_topk_counts_positions():
+    for positives, negatives in rankings(3, 5):
+        above = [sum(j < i for j in negatives) for i in reversed(positives)]
+        for k in range(1, 9):
+            assert count_in_topk(above, k) == sum(p < k for p in positives)
+    assert count_in_topk([], 3) == 0
+
+
+def above_of(rng, n_pos, n_neg):
+    """The a_i of random permutations, users one after the other."""
+    positions = [np.sort(rng.choice(p + n, p, replace=False)) for p, n in zip(n_pos, n_neg)]
+    return np.concatenate([rng.permutation(x - np.arange(len(x))) for x in positions])
+
+
+@pytest.mark.parametrize("tight", [False, True])
+def test_users_of_random_rankings_are_inside(tight):
+    rng = np.random.default_rng(0)
+    n_pos, n_neg = rng.integers(0, 40, 300), rng.integers(3, 200, 300)
+    above = above_of(rng, n_pos, n_neg)
+    for k in (1, 5, 20):
+        checked = ((n_pos > k) & (n_neg > k)).sum()
+        assert users_outside_bounds(above, n_pos, n_neg, k, tight) == (checked, [])
+
+
+def test_users_outside_are_named():
+    # User 1 has a tie that counts ½ for OPAUC and whole for Recall@1, which no permutation allows.
+    above = np.array([0, 1, 2, 1, 0.5, 0, 0, 0, 0])
+    n_pos, n_neg = np.array([3, 2, 1, 3]), np.array([9, 9, 9, 1])
+    assert users_outside_bounds(above, n_pos, n_neg, 1, tight=True) == (2, [1])
+    assert users_outside_bounds(above, n_pos, n_neg, 1, tight=False) == (2, [])
+
+
+def test_unsigned_counts_do_not_wrap_around():
+    rng = np.random.default_rng(1)
+    n_pos, n_neg = np.full(20, 6), np.full(20, 50)
+    above = above_of(rng, n_pos, n_neg).astype(np.uint8)
+    assert users_outside_bounds(above, n_pos, n_neg, 5, tight=True) == (20, [])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "key"),
+    [
+        ((0.1, 0, 5, 5), "k=0"),
+        ((0.1, 5, 5, 9), "n_pos=5"),
+        ((0.1, 5, 9, 5), "n_neg=5"),
+        ((-0.01, 2, 5, 5), "opauc=-0.01"),
+        ((0.41, 2, 5, 5), "opauc=0.41"),
+        ((float("nan"), 2, 5, 5), "opauc=nan"),
+        ((float("inf"), 2, 5, 5), "opauc=inf"),
+    ],
+)
+def test_impossible_values_are_refused(arguments, key):
+    with pytest.raises(HNSError, match=key):
+        topk_bounds(*arguments)
+
+
+def test_users_that_do_not_fit_are_refused():
+    with pytest.raises(HNSError, match="above has 3 values"):
+        users_outside_bounds(np.zeros(3), np.array([2, 2]), np.array([5, 5]), 1, tight=True)
+    with pytest.raises(HNSError, match="n_neg 1 users"):
+        users_outside_bounds(np.zeros(4), np.array([2, 2]), np.array([5]), 1, tight=True)
+    with pytest.raises(HNSError, match="k=0"):
+        users_outside_bounds(np.zeros(4), np.array([2, 2]), np.array([5, 5]), 0, tight=True)
+    with pytest.raises(HNSError, match="-1"):
+        users_outside_bounds(np.array([0, -1]), np.array([2]), np.array([5]), 1, tight=True)
