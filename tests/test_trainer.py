@@ -75,6 +75,31 @@ def test_ranks_draw_their_own_candidates(tiny):
     assert not torch.equal(*draws)
 
 
+@pytest.mark.parametrize(
+    ("settings", "beta"),
+    [
+        ({"sampler": "dns", "M": 5, "N": 50}, "β = 0.1)"),
+        ({"sampler": "softmax_v", "rho": 2.0, "N": 50}, "β = 0.1353)"),
+        ({"sampler": "uniform"}, "β = 1)"),
+    ],
+)
+def test_the_log_says_which_opauc_the_sampler_aims_at(tiny, caplog, settings, beta):
+    trainer, loader = trainer_for("BPR", tiny, epochs=0, **settings)
+    with caplog.at_level("INFO"):
+        trainer.fit(loader, saved=False)
+    assert f"OPAUC({beta}" in caplog.text
+    n_neg = trainer.sampler.pool.negatives_of(torch.arange(1, 41)).float().mean()
+    K = trainer.sampler.rule.beta(trainer.sampler.N) * float(n_neg)
+    assert f"the top {K:.3g} of" in caplog.text
+
+
+def test_a_fixed_temperature_aims_at_no_fixed_beta(tiny, caplog):
+    trainer, loader = trainer_for("BPR", tiny, epochs=0, sampler="softmax", N=20)
+    with caplog.at_level("INFO"):
+        trainer.fit(loader, saved=False)
+    assert "OPAUC(" not in caplog.text
+
+
 def test_make_trainer_extends_the_trainer_that_recbole_picks(tiny):
     trainer, _ = trainer_for("BPR", tiny)
     assert isinstance(trainer, Trainer)

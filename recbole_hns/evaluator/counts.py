@@ -69,6 +69,11 @@ class RankCounts:
     def _columns(self) -> tuple[np.ndarray, ...]:
         return self.above, self.place, self.n_pos, self.n_neg
 
+    def by_user(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """``above`` of all positives, and n₊ and n₋ once per user: what the theory's bounds take."""
+        first = self.place == 0
+        return self.above, self.n_pos[first].astype(int), self.n_neg[first].astype(int)
+
     def with_negatives(self) -> tuple[RankCounts, int]:
         """Without the users who have no negative, and how many those are."""
         kept = self.n_neg > 0

@@ -49,3 +49,25 @@ def _check_cut(topk, n_items: int) -> None:
     for k in topk if isinstance(topk, (list, tuple)) else [topk or 1]:
         if k > n_items:
             raise HNSError(f"opauc_k={k} is not allowed: the data set has {n_items} items.")
+
+
+def evaluate_counts(trainer, eval_data) -> RankCounts:
+    """The counts of a trained model on evaluation data, for anything beyond the metrics.
+
+    ``trainer`` is a RecBole trainer with OPAUC, NOPAUC or LLPAUC among its ``metrics``.
+    """
+    if not trainer.eval_collector.register.need(COUNTS):
+        raise HNSError("the counts are collected for OPAUC only: add OPAUC to metrics.")
+    kept, evaluator = [], trainer.evaluator
+
+    class Keep:
+        def evaluate(self, struct):
+            kept.append(struct.get(COUNTS))
+            return evaluator.evaluate(struct)
+
+    trainer.evaluator = Keep()
+    try:
+        trainer.evaluate(eval_data, load_best_model=False)
+    finally:
+        trainer.evaluator = evaluator
+    return kept[0]

@@ -26,6 +26,10 @@ class Rule:
         L = logistic(r_cj - query.positive_scores()[:, None])
         return Negatives(candidates, self.weigh(r_cj, L, candidates.log_q), r_cj, L)
 
+    def beta(self, N: int) -> float | None:
+        """The β of the OPAUC(β) that the rule optimises with N candidates; None where it varies."""
+        return None
+
     def weigh(self, r_cj: torch.Tensor, L: torch.Tensor, log_q: torch.Tensor | None) -> torch.Tensor:
         """p_cij from the candidates' scores r_cj and losses L = ℓ(r_ci − r_cj), all (B, N)."""
         raise NotImplementedError

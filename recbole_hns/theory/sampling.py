@@ -63,7 +63,7 @@ def generated_pair(n_users: int = 200, n_items: int = 5000, d: int = 32, seed: i
     rng = np.random.default_rng(seed)
     # Popular items have longer vectors that point where most users do.
     direction = rng.normal(size=d) / d**0.5
-    lengths = rng.lognormal(sigma=0.7, size=(n_items + 1, 1))
+    lengths = rng.lognormal(sigma=0.35, size=(n_items + 1, 1))
     items = lengths * (0.6 * direction + rng.normal(size=(n_items + 1, d)) / d**0.5)
     users = direction + rng.normal(size=(n_users + 1, d)) / d**0.5
     scores = users @ items.T
@@ -173,7 +173,7 @@ def plot(curves: list[Curve], path: Path) -> None:
 
     panels = list(dict.fromkeys(curve.panel for curve in curves))
     figure, axes = plt.subplots(
-        1, len(panels), figsize=(4 * len(panels), 4.6), sharey=True, squeeze=False
+        1, len(panels), figsize=(4 * len(panels), 4.4), sharey=True, squeeze=False
     )
     for axis, panel in zip(axes[0], panels):
         own = [curve for curve in curves if curve.panel == panel]

@@ -8,7 +8,9 @@ from recbole.evaluator.collector import Collector
 from recbole.quick_start import run_recbole
 
 from recbole_hns import HNSConfig, HNSError, run_recbole_hns
-from recbole_hns.evaluator import register
+from recbole_hns.data.loader import positives_only
+from recbole_hns.evaluator import evaluate_counts, register
+from recbole_hns.theory import users_outside_bounds
 from recbole_hns.trainer import make_trainer
 
 OURS = {"metrics": ["Recall", "NDCG", "OPAUC", "NOPAUC", "LLPAUC"], "valid_metric": "OPAUC@0.1"}
@@ -92,6 +94,25 @@ def test_early_stopping_on_opauc(caplog):
         result = run_recbole_hns("MF", "ml-100k", "dns", config_dict=settings)
     assert "Finished training, best eval result in epoch" in caplog.text
     assert result["best_valid_score"] == result["best_valid_result"]["opauc@0.01"]
+
+
+def test_every_user_of_a_trained_model_lies_within_the_theorems_bounds():
+    """Test set of ml-100k, after some epochs: users with more than K positives and negatives."""
+    config, train_data, _, test_data = prepare("BPR", "ml-100k", **QUICK, **OURS, N=20, M=2)
+    trainer = make_trainer(config, config.model_class(config, train_data._dataset))
+    trainer.fit(positives_only(config, train_data), saved=False)
+    counts = evaluate_counts(trainer, test_data)
+    for k in (1, 5, 10):
+        checked, outside = users_outside_bounds(*counts.by_user(), k)
+        assert checked > 200
+        assert outside == []
+
+
+def test_counts_need_one_of_our_metrics(tiny):
+    config, train_data, _, test_data = prepare(**tiny)
+    trainer = make_trainer(config, config.model_class(config, train_data._dataset))
+    with pytest.raises(HNSError, match="add OPAUC to metrics"):
+        evaluate_counts(trainer, test_data)
 
 
 def test_registering_again_changes_nothing():
