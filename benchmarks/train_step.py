@@ -49,19 +49,20 @@ B = 4096
 GOWALLA = (29_858, 40_988, 822_358)  # users, items, training pairs
 
 
-def interactions(data: str | None) -> tuple[np.ndarray, np.ndarray]:
-    """(users, items) of Gowalla-sized training data: 80 % of each user of the file, or generated."""
+def interactions(data: str | None, share: float = 0.8) -> tuple[np.ndarray, np.ndarray]:
+    """(users, items) of Gowalla-sized data: a share of each user's items in the file, or generated."""
     rng = np.random.default_rng(0)
     if data:
         matrix = scipy.io.loadmat(data)["data"].tocsr()
         users, items = [], []
         for user in range(matrix.shape[0]):
             row = rng.permutation(matrix.indices[matrix.indptr[user] : matrix.indptr[user + 1]])
-            kept = row[: round(0.8 * len(row))]
+            kept = row[: round(share * len(row))]
             users.append(np.full(len(kept), user))
             items.append(kept)
         return np.concatenate(users), np.concatenate(items)
-    n_users, n_items, n_pairs = GOWALLA
+    n_users, n_items, n_training = GOWALLA
+    n_pairs = round(n_training * share / 0.8)
     zipf = 1 / np.arange(1, n_items + 1) ** 0.8
     activity = rng.lognormal(sigma=0.9, size=n_users)
     pairs = np.empty(0, dtype=np.int64)

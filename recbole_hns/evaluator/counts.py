@@ -41,22 +41,22 @@ class RankCounts:
         """
         if torch.isnan(scores.sum()) and torch.isnan(scores).any():
             raise HNSError("the model's scores are NaN: it has diverged, try a smaller learning rate.")
-        device = scores.device
+        device, n_users = scores.device, len(scores)
         users, order = positive_u.to(device).sort(stable=True)
         values = scores[users, positive_i.to(device)[order]]
-        n_pos = torch.bincount(users, minlength=len(scores))
-        greater, at_least = kernels.count_above(scores, users, values)
-        # The same among the positives alone, laid out as a small matrix.
-        first = n_pos.cumsum(0) - n_pos
-        own = scores.new_full((len(scores), int(n_pos.max())), -torch.inf)
-        place = torch.arange(len(users), device=device) - first[users]
-        own[users, place] = values
-        greater_own, at_least_own = kernels.count_above(own, users, values)
+        n_pos = torch.bincount(users, minlength=n_users)
+        # In the same go, how many items of each user take part: those above the lowest finite number.
+        lowest = scores.new_full((n_users,), torch.finfo(scores.dtype).min)
+        rows = torch.cat([users, torch.arange(n_users, device=device)])
+        counted = kernels.count_above(scores, rows, torch.cat([values, lowest]))
+        above, n_neg = counted[: len(users)], counted[len(users) :] - n_pos
 
-        above = ((greater - greater_own) + (at_least - at_least_own)) / 2
-        ranked = above.argsort()
-        above = above[ranked[users[ranked].argsort(stable=True)]]  # ascending within each user
-        n_neg = (scores > -torch.inf).sum(dim=1) - n_pos
+        # The same among the positives alone, laid out as a small matrix, to leave the negatives.
+        place = torch.arange(len(users), device=device) - (n_pos.cumsum(0) - n_pos)[users]
+        own = scores.new_full((n_users, int(n_pos.max())), -torch.inf)
+        own[users, place] = values
+        above = above - kernels.count_above(own, users, values)
+        above = above[(users * (scores.shape[1] + 1.0) + above).argsort()]  # ascending within each user
         columns = (above, place, n_pos[users], n_neg[users])
         return cls(*(column.double().cpu().numpy() for column in columns))
 

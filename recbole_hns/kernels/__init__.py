@@ -13,8 +13,8 @@ Both modules keep one contract, and one test suite runs over both:
 ``add_rows(table, rows, values)``
     table[rows[k]] += values[k], in place.
 
-``count_above(scores, users, values) -> (greater, at_least)``, both (P,)
-    How many numbers of row users[p] of ``scores`` exceed values[p], and how many are no less.
+``count_above(scores, users, values) -> (P,)``
+    How many numbers of row users[p] of ``scores`` exceed values[p], a tie counting one half.
 
 Candidates that blocks of pairs share are scored by matrix products, in :mod:`.blocks`, for both.
 

@@ -109,17 +109,14 @@ def add_rows(table: torch.Tensor, rows: torch.Tensor, values: torch.Tensor) -> N
     _split((_add_rows, len(table), rows.numpy(), values.numpy(), table.numpy()), work=len(rows))
 
 
-def count_above(
-    scores: torch.Tensor, users: torch.Tensor, values: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """How many scores of each value's row are greater, and how many are at least as great."""
-    greater = torch.empty(len(values), dtype=torch.int64)
-    at_least = torch.empty_like(greater)
+def count_above(scores: torch.Tensor, users: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """How many scores of each value's row exceed the value, a tie counting one half."""
+    above = torch.empty(len(values), dtype=torch.float64)
     inputs = (_array(scores), users.numpy(), values.numpy())
     # A value costs a pass over its row: as much as scores.shape[1] / 16 short vectors.
     work = len(values) * scores.shape[1] // 16
-    _split((_count_above, len(values), *inputs, greater.numpy(), at_least.numpy()), work=work)
-    return greater, at_least
+    _split((_count_above, len(values), *inputs, above.numpy()), work=work)
+    return above
 
 
 def _array(table: torch.Tensor) -> np.ndarray:
@@ -467,11 +464,12 @@ def _add_rows(first, last, rows, values, table):
 
 
 @jit
-def _count_above(first, last, scores, users, values, greater, at_least):
+def _count_above(first, last, scores, users, values, above):
+    one, zero = np.float32(1), np.float32(0)  # SIMD counts floats at twice the speed of whole numbers
     for p in range(first, last):
         value, row = values[p], scores[users[p]]
-        more, equal = np.int32(0), np.int32(0)
+        greater, at_least = zero, zero
         for i in range(row.shape[0]):
-            more += np.int32(row[i] > value)
-            equal += np.int32(row[i] == value)
-        greater[p], at_least[p] = more, more + equal
+            greater += one if row[i] > value else zero
+            at_least += one if row[i] >= value else zero
+        above[p] = (greater + at_least) / 2

@@ -83,17 +83,15 @@ def add_rows(table: torch.Tensor, rows: torch.Tensor, values: torch.Tensor) -> N
     table.index_add_(0, rows, values)
 
 
-def count_above(
-    scores: torch.Tensor, users: torch.Tensor, values: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """How many scores of each value's row are greater, and how many are at least as great."""
-    greater, at_least = torch.empty_like(users), torch.empty_like(users)
+def count_above(scores: torch.Tensor, users: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """How many scores of each value's row exceed the value, a tie counting one half."""
+    above = torch.empty(len(values), dtype=torch.float64, device=scores.device)
     step = max(1, CHUNK_NUMBERS // scores.shape[1])
     for first in range(0, len(values), step):
         part = slice(first, first + step)
         rows, value = scores[users[part]], values[part, None]
-        greater[part], at_least[part] = (rows > value).sum(dim=1), (rows >= value).sum(dim=1)
-    return greater, at_least
+        above[part] = ((rows > value).sum(dim=1) + (rows >= value).sum(dim=1)) / 2
+    return above
 
 
 def _chunks(ids: torch.Tensor, items: torch.Tensor):
