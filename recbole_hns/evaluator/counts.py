@@ -7,6 +7,7 @@ from types import ModuleType
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 
 from recbole_hns.errors import HNSError
 
@@ -39,25 +40,16 @@ class RankCounts:
         Raises:
             HNSError: if a score is NaN.
         """
-        if torch.isnan(scores.sum()) and torch.isnan(scores).any():
+        users, order = positive_u.to(scores.device).sort(stable=True)
+        values = scores[users, positive_i.to(scores.device)[order]]
+        n_pos = torch.bincount(users, minlength=len(scores))
+        first = F.pad(n_pos.cumsum(0), (1, 0))
+        above, n_items = kernels.negatives_above(scores, first, values)
+        if (n_items < 0).any():
             raise HNSError("the model's scores are NaN: it has diverged, try a smaller learning rate.")
-        device, n_users = scores.device, len(scores)
-        users, order = positive_u.to(device).sort(stable=True)
-        values = scores[users, positive_i.to(device)[order]]
-        n_pos = torch.bincount(users, minlength=n_users)
-        # In the same go, how many items of each user take part: those above the lowest finite number.
-        lowest = scores.new_full((n_users,), torch.finfo(scores.dtype).min)
-        rows = torch.cat([users, torch.arange(n_users, device=device)])
-        counted = kernels.count_above(scores, rows, torch.cat([values, lowest]))
-        above, n_neg = counted[: len(users)], counted[len(users) :] - n_pos
-
-        # The same among the positives alone, laid out as a small matrix, to leave the negatives.
-        place = torch.arange(len(users), device=device) - (n_pos.cumsum(0) - n_pos)[users]
-        own = scores.new_full((n_users, int(n_pos.max())), -torch.inf)
-        own[users, place] = values
-        above = above - kernels.count_above(own, users, values)
         above = above[(users * (scores.shape[1] + 1.0) + above).argsort()]  # ascending within each user
-        columns = (above, place, n_pos[users], n_neg[users])
+        place = torch.arange(len(users), device=scores.device) - first[users]
+        columns = (above, place, n_pos[users], (n_items - n_pos)[users])
         return cls(*(column.double().cpu().numpy() for column in columns))
 
     @classmethod

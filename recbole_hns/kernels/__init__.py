@@ -13,8 +13,10 @@ Both modules keep one contract, and one test suite runs over both:
 ``add_rows(table, rows, values)``
     table[rows[k]] += values[k], in place.
 
-``count_above(scores, users, values) -> (P,)``
-    How many numbers of row users[p] of ``scores`` exceed values[p], a tie counting one half.
+``negatives_above(scores, first, values) -> (above, n_items)``
+    For the positives first[u]..first[u + 1] of user u, with scores ``values``: how many of the other
+    finite numbers in row u of ``scores`` are greater, a tie counting one half, (P,); and how many
+    numbers of row u are finite, −1 if one is NaN, (U,).
 
 Candidates that blocks of pairs share are scored by matrix products, in :mod:`.blocks`, for both.
 

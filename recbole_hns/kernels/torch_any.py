@@ -83,8 +83,20 @@ def add_rows(table: torch.Tensor, rows: torch.Tensor, values: torch.Tensor) -> N
     table.index_add_(0, rows, values)
 
 
-def count_above(scores: torch.Tensor, users: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-    """How many scores of each value's row exceed the value, a tie counting one half."""
+def negatives_above(
+    scores: torch.Tensor, first: torch.Tensor, values: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Negatives that score above each positive, ties one half, and items that take part per user."""
+    n_pos = first.diff()
+    users = torch.repeat_interleave(torch.arange(len(scores), device=scores.device), n_pos)
+    own = scores.new_full((len(scores), int(n_pos.max())), -torch.inf)  # the positives' scores
+    own[users, torch.arange(len(users), device=scores.device) - first[users]] = values
+    above = _count_above(scores, users, values) - _count_above(own, users, values)
+    n_items = (scores > -torch.inf).sum(dim=1)
+    return above, n_items.masked_fill(torch.isnan(scores).any(dim=1), -1)
+
+
+def _count_above(scores, users, values):
     above = torch.empty(len(values), dtype=torch.float64, device=scores.device)
     step = max(1, CHUNK_NUMBERS // scores.shape[1])
     for first in range(0, len(values), step):
