@@ -66,14 +66,14 @@ def run_correlation(options: argparse.Namespace) -> None:
     result = correlation(
         options.n_pos, options.n_neg, options.permutations, options.topk, options.n_betas, options.seed
     )
+    options.output.mkdir(parents=True, exist_ok=True)
+    result.write_csv(options.output / "correlation.csv")
+    plot_correlation(result, options.output / "correlation.png")
     print(f"{'metric':<14} {'best β':>8} {'correlation':>12} {'AUC':>7}")
     for metric in result.correlations:
         for index, k in enumerate(result.topk):
             beta, value = result.best(metric, k)
             print(f"{f'{metric}@{k}':<14} {beta:>8.4f} {value:>12.3f} {result.auc[metric][index]:>7.3f}")
-    options.output.mkdir(parents=True, exist_ok=True)
-    result.write_csv(options.output / "correlation.csv")
-    plot_correlation(result, options.output / "correlation.png")
     print(f"written: {options.output}/correlation.csv, {options.output}/correlation.png")
 
 
@@ -89,15 +89,15 @@ def run_sampling(options: argparse.Namespace) -> None:
     else:
         pair = sampling.generated_pair(seed=options.seed)
     curves = sampling.sampling_curves(pair, settings, options.draws, options.seed)
+    options.output.mkdir(parents=True, exist_ok=True)
+    sampling.write_csv(curves, options.output / "sampling.csv")
+    sampling.plot(curves, options.output / "sampling.png")
     print(f"{'sampler':<22} {'top 1 %':>8} {'top 10 %':>9} {'off the exact form':>19}")
     for curve in {curve.label: curve for curve in curves}.values():
         n_neg = len(curve.simulated)
         at = [curve.simulated[max(0, round(share * n_neg) - 1)] for share in (0.01, 0.1)]
         off = "" if curve.exact is None else f"{abs(curve.simulated - curve.exact).max():.4f}"
         print(f"{curve.label:<22} {at[0]:>8.3f} {at[1]:>9.3f} {off:>19}")
-    options.output.mkdir(parents=True, exist_ok=True)
-    sampling.write_csv(curves, options.output / "sampling.csv")
-    sampling.plot(curves, options.output / "sampling.png")
     print(f"written: {options.output}/sampling.csv, {options.output}/sampling.png")
 
 
