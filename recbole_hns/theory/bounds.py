@@ -27,7 +27,7 @@ def topk_bounds(opauc: float, k: int, n_pos: int, n_neg: int, tight: bool = Fals
 
     ``opauc`` is the non-normalised estimator, so that S = Σ_i max(0, K − a_i) with a_i the number of
     negatives above positive i. ``tight`` exchanges floor and ceiling, which holds as well because i
-    is an integer. Neither form is cut at i = K: above S = K² the upper bound says nothing.
+    is an integer, and cuts at i = K, which the printed form does not.
     """
     S = _pair_sum(opauc, k, n_pos, n_neg)
     low, high = _bounds_of_i(S, k, n_pos, tight)
@@ -100,7 +100,7 @@ def _bounds_of_i(S: float, k: int, n_pos: int, tight: bool) -> tuple[int, int]:
     """
     b = n_pos + k
     if tight:
-        return -((math.isqrt(b * b - 4 * math.ceil(S)) - b) // 2), math.isqrt(math.floor(S))
+        return -((math.isqrt(b * b - 4 * math.ceil(S)) - b) // 2), min(k, math.isqrt(math.floor(S)))
     return (b - _ceil_sqrt(b * b - 4 * math.floor(S))) // 2, _ceil_sqrt(math.ceil(S))
 
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 from conftest import prepare
-from recbole.evaluator.collector import Collector
+from recbole.evaluator.collector import Collector, DataStruct
 from recbole.quick_start import run_recbole
 
 from recbole_hns import HNSConfig, HNSError, run_recbole_hns
 from recbole_hns.data.loader import positives_only
-from recbole_hns.evaluator import evaluate_counts, register
+from recbole_hns.evaluator import OPAUC, RankCounts, evaluate_counts, register
 from recbole_hns.theory import users_outside_bounds
 from recbole_hns.trainer import make_trainer
 
@@ -45,7 +45,8 @@ def test_full_sort_evaluation_masks_what_recbole_masks(tiny):
     assert result["opauc@k=5"] == pytest.approx(np.mean(at_k), abs=1e-7)
 
 
-def test_nopauc_at_1_is_recboles_gauc(tiny):
+@pytest.mark.parametrize("tied", [False, True])
+def test_nopauc_at_1_is_recboles_gauc(tiny, tied):
     """RecBole weighs users by their positives; with one test item each the means are the same."""
     leave_one_out = {
         "split": {"LS": "valid_and_test"},
@@ -53,9 +54,24 @@ def test_nopauc_at_1_is_recboles_gauc(tiny):
         "group_by": "user",
         "mode": "full",
     }
-    metrics = ["NOPAUC", "GAUC"]
-    *_, result = evaluated(tiny, metrics=metrics, valid_metric="NOPAUC@1", eval_args=leave_one_out)
+    settings = {"metrics": ["NOPAUC", "GAUC"], "valid_metric": "NOPAUC@1", "eval_args": leave_one_out}
+    trainer, _, test_data, result = evaluated(tiny, **settings)
+    if tied:
+        for table in trainer.model.parameters():
+            table.data = (table.data * 8).round()
+        scores = trainer.model.item_embedding.weight @ trainer.model.user_embedding.weight[1]
+        assert len(scores.unique()) < len(scores) / 2
+        result = trainer.evaluate(test_data, load_best_model=False)
     assert result["nopauc@1"] == pytest.approx(result["gauc"], abs=1e-6)
+
+
+def test_users_without_negatives_are_counted_in_the_log(caplog):
+    config = HNSConfig("BPR", "ml-100k", config_dict=OURS)
+    struct = DataStruct()
+    counts = RankCounts(np.array([1.0, 0.0]), np.zeros(2), np.ones(2), np.array([4.0, 0.0]))
+    struct.set("rec.above", counts)
+    assert OPAUC(config).calculate_metric(struct)["opauc@1"] == 0.75
+    assert "OPAUC: 1 users without a negative item are left out" in caplog.text
 
 
 @pytest.mark.parametrize("mode", ["uni20", "pop20"])
