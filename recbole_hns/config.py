@@ -352,7 +352,9 @@ def _check_metrics(config: dict[str, Any]) -> None:
     else:
         return
     if valid not in keys:
-        raise HNSError(f"valid_metric={config['valid_metric']} is not among {', '.join(keys)}.")
+        raise HNSError(
+            f"valid_metric={config['valid_metric']} is not evaluated: choose one of {', '.join(keys)}."
+        )
 
 
 def _check_decay(config: dict[str, Any], given: dict[str, Any]) -> None:
