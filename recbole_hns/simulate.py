@@ -70,10 +70,8 @@ def run_correlation(options: argparse.Namespace) -> None:
     result.write_csv(options.output / "correlation.csv")
     plot_correlation(result, options.output / "correlation.png")
     print(f"{'metric':<14} {'best β':>8} {'correlation':>12} {'AUC':>7}")
-    for metric in result.correlations:
-        for index, k in enumerate(result.topk):
-            beta, value = result.best(metric, k)
-            print(f"{f'{metric}@{k}':<14} {beta:>8.4f} {value:>12.3f} {result.auc[metric][index]:>7.3f}")
+    for metric, k, beta, value, auc in result.rows():
+        print(f"{f'{metric}@{k}':<14} {beta:>8.4f} {value:>12.3f} {auc:>7.3f}")
     print(f"written: {options.output}/correlation.csv, {options.output}/correlation.png")
 
 

@@ -166,18 +166,15 @@ def write_csv(curves: list[Curve], path: Path) -> None:
 
 def plot(curves: list[Curve], path: Path) -> None:
     """One panel per parameter; the exact form as a thin dashed line over the simulation."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
+    from matplotlib import colormaps
+    from matplotlib.figure import Figure
 
     panels = list(dict.fromkeys(curve.panel for curve in curves))
-    figure, axes = plt.subplots(
-        1, len(panels), figsize=(4 * len(panels), 4.4), sharey=True, squeeze=False
-    )
+    figure = Figure(figsize=(4 * len(panels), 4.4))
+    axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)
     for axis, panel in zip(axes[0], panels):
         own = [curve for curve in curves if curve.panel == panel]
-        colours = plt.get_cmap("viridis")(np.linspace(0.2, 0.9, max(1, len(own) - 1)))
+        colours = colormaps["viridis"](np.linspace(0.2, 0.9, max(1, len(own) - 1)))
         for n, curve in enumerate(own):
             rank = np.arange(1, len(curve.simulated) + 1)
             colour = "grey" if curve.label == "uniform" else colours[n - 1]
@@ -193,7 +190,6 @@ def plot(curves: list[Curve], path: Path) -> None:
     axes[0][0].set_ylabel("cumulative sampling probability", fontsize=11)
     figure.tight_layout()
     figure.savefig(path, dpi=150)
-    plt.close(figure)
 
 
 def _label(rule: Rule, N: int) -> str:
