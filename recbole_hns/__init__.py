@@ -18,9 +18,19 @@ from recbole_hns import evaluator  # noqa: E402
 
 evaluator.register()
 
-from recbole_hns.config import HNSConfig, SamplerSpec  # noqa: E402
+from recbole_hns.config import HNSConfig  # noqa: E402
 from recbole_hns.errors import HNSError  # noqa: E402
 from recbole_hns.quick_start import run_recbole_hns  # noqa: E402
+from recbole_hns.sampler import Rule, register_sampler, setting  # noqa: E402
+from recbole_hns.spec import SamplerSpec  # noqa: E402
 
 __version__ = "0.1.0"
-__all__ = ["HNSConfig", "HNSError", "SamplerSpec", "run_recbole_hns"]
+__all__ = [
+    "HNSConfig",
+    "HNSError",
+    "Rule",
+    "SamplerSpec",
+    "register_sampler",
+    "run_recbole_hns",
+    "setting",
+]

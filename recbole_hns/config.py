@@ -1,11 +1,9 @@
-"""Configuration: RecBole's own, our property layers, and one validated spec of the sampler."""
+"""Configuration: RecBole's own, with our property layers and the sampler's checked spec."""
 
 from __future__ import annotations
 
 import ast
-import difflib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,20 +17,15 @@ from recbole.evaluator.register import metrics_dict
 from recbole.model.abstract_recommender import AbstractRecommender
 from recbole.utils import InputType, ModelType, get_model
 
+from recbole_hns import checks
+from recbole_hns.checks import nearest
 from recbole_hns.errors import HNSError
 from recbole_hns.evaluator.metrics import DEFAULTS as METRIC_DEFAULTS
 from recbole_hns.evaluator.metrics import METRICS, metric_keys, read_settings
-from recbole_hns.kernels import BACKENDS
-from recbole_hns.sampler.pool import POOLS
-from recbole_hns.sampler.rule import DNS, Rule, Softmax, SoftmaxV, Uniform
+from recbole_hns.sampler.registry import SAMPLERS
+from recbole_hns.scorer import FAST_SCORERS
+from recbole_hns.spec import SamplerSpec, sampler_keys
 
-RULES: dict[str, type[Rule]] = {
-    "uniform": Uniform,
-    "popularity": Uniform,
-    "dns": DNS,
-    "softmax": Softmax,
-    "softmax_v": SoftmaxV,
-}
 MODEL_ALIASES = {"MF": "BPR"}
 
 _HERE = Path(__file__).resolve().parent
@@ -43,61 +36,6 @@ RECBOLE_PROPERTIES = Path(recbole.__file__).resolve().parent / "properties"
 # What RecBole reads from a configuration without a default in its property files.
 _LAUNCH_KEYS = {"model", "dataset", "config_files", "nproc", "world_size", "ip", "port", "offset"}
 _LAUNCH_KEYS |= {"local_rank", "group_offset", "neg_sampling", "training_neg_sample_num"}
-
-
-@dataclass(frozen=True)
-class SamplerSpec:
-    """The sampler of a run: checked once, when the configuration is built."""
-
-    sampler: str
-    rule: Rule
-    N: int
-    pool: str
-    pool_alpha: float
-    pool_block: int
-    backend: str
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any], given: Iterable[str] = ()) -> SamplerSpec:
-        """Read the spec out of a configuration; ``given`` are the keys that the user wrote."""
-        sampler = str(config["sampler"])
-        if sampler not in RULES:
-            raise HNSError(
-                f"sampler={sampler} is unknown{_nearest(sampler, RULES)}: "
-                f"choose one of {', '.join(RULES)}."
-            )
-        keys = [field.name for field in fields(RULES[sampler])]
-        _refuse_foreign_keys(sampler, keys, given)
-        N = _integer(config, "N", "the number of candidates drawn per pair")
-        values: dict[str, Any] = {}
-        if "M" in keys:
-            why = f"the {sampler} sampler keeps the M hardest of N={N} candidates"
-            values["M"] = _integer(config, "M", why, most=N)
-        if "rho" in keys:
-            values["rho"] = _positive(config, "rho", "ρ sets the hardness, β = e^−ρ")
-        if "tau" in keys:
-            values["tau"] = _positive(config, "tau", "τ is the temperature of the softmax")
-        pool = _one_of(config, "pool", POOLS)
-        if sampler == "popularity" and pool != "popularity":
-            raise HNSError(
-                f"pool={pool} contradicts sampler=popularity: leave pool out, or use sampler=uniform."
-            )
-        alpha = _number(config, "pool_alpha", "the power of an item's count")
-        if alpha < 0:
-            raise HNSError(f"pool_alpha={alpha} is negative: the power of an item's count is ≥ 0.")
-        return cls(
-            sampler=sampler,
-            rule=RULES[sampler](**values),
-            N=N,
-            pool=pool,
-            pool_alpha=alpha,
-            pool_block=_integer(config, "pool_block", "the number of pairs that share candidates"),
-            backend=_one_of(config, "hns_backend", BACKENDS),
-        )
-
-    def __str__(self) -> str:
-        parameters = [f"{f.name}={getattr(self.rule, f.name)}" for f in fields(self.rule)]
-        return f"{self.sampler}({', '.join([*parameters, f'N={self.N}'])}) on a {self.pool} pool"
 
 
 class HNSConfig(Config):
@@ -128,6 +66,7 @@ class HNSConfig(Config):
             # RecBole's own checks of the configuration.
             raise HNSError(" ".join(str(error).strip("'\"").split())) from error
         self._refuse_models_without_pairs()
+        self._refuse_models_without_vectors()
         _check_metrics(self.final_config_dict)
 
     # ------------------------------------------------------------- what the user wrote
@@ -189,9 +128,11 @@ class HNSConfig(Config):
             # RecBole's cross-entropy ranks against all items and knows no negatives.
             self.internal_config_dict["loss_type"] = "BPR"
         overall = self._read_yaml(PROPERTIES / "overall.yaml")
-        sampler = self.external_config_dict.get("sampler", overall["sampler"])
+        sampler = str(self.external_config_dict.get("sampler", overall["sampler"]))
         layers = (f"model/{model}", f"dataset/{dataset}", f"sampler/{sampler}")
         self.internal_config_dict.update(overall)
+        if sampler in SAMPLERS:
+            self.internal_config_dict.update(SAMPLERS[sampler].defaults)
         for layer in layers:
             file = PROPERTIES / f"{layer}.yaml"
             if file.is_file():
@@ -208,7 +149,7 @@ class HNSConfig(Config):
                 f"loss_type=CE ranks {self.model}'s target against all items and uses no negatives: "
                 "set loss_type=BPR, or leave it out."
             )
-        self.spec = SamplerSpec.from_config(final, given)
+        self.spec = SamplerSpec.from_config(final, given, self._recbole_defaults)
         _check_decay(final, given)
         # Pairs come from RecBole's data preparation as they are; `sampler` adds the negatives.
         self.ignored_neg_sample_args = given.get("train_neg_sample_args")
@@ -218,7 +159,7 @@ class HNSConfig(Config):
     # ------------------------------------------------------------- refusals
 
     def _refuse_unknown_keys(self, given):
-        known = set(self.internal_config_dict) | _LAUNCH_KEYS | _sampler_keys() | set(METRIC_DEFAULTS)
+        known = set(self.internal_config_dict) | _LAUNCH_KEYS | sampler_keys() | set(METRIC_DEFAULTS)
         known.update(key for group in self.parameters.values() for key in group)
         if all(key in known for key in given):
             return
@@ -229,7 +170,7 @@ class HNSConfig(Config):
             if key not in known:
                 raise HNSError(
                     f"{key} is not a setting of RecBole, of {self.model} or of recbole-hns"
-                    f"{_nearest(key, known)}."
+                    f"{nearest(key, known)}."
                 )
 
     def _refuse_wrong_types(self, given):
@@ -239,7 +180,7 @@ class HNSConfig(Config):
             if isinstance(default, bool) and not isinstance(value, bool):
                 raise HNSError(f"{key}={value!r} is not allowed: it is true or false.")
             if numeric:
-                _number(given, key, f"RecBole's default is {default}")
+                checks.number(given, key, f"RecBole's default is {default}")
                 if isinstance(default, int) and not isinstance(value, int):
                     raise HNSError(f"{key}={value!r} is not allowed: it is a whole number.")
 
@@ -254,6 +195,15 @@ class HNSConfig(Config):
             raise HNSError(
                 f"{name} learns to rebuild whole user histories and uses no negatives: choose a "
                 "pairwise model such as BPR, LightGCN or NGCF."
+            )
+
+    def _refuse_models_without_vectors(self):
+        why = self.spec.method.needs_vectors
+        if why and self.model_class not in FAST_SCORERS:
+            names = ", ".join(model.__name__ for model in FAST_SCORERS)
+            raise HNSError(
+                f"sampler={self.spec.sampler} cannot train {self.model}: it {why}, which takes a model "
+                f"that scores by a dot product ({names}), or another sampler."
             )
 
 
@@ -279,60 +229,8 @@ def _known_model(model: str) -> None:
         if model in names:  # it exists, but needs a package that is not installed
             raise HNSError(f"model={model} cannot be loaded: {error}.") from error
         raise HNSError(
-            f"model={model} is unknown to RecBole{_nearest(model, [*names, *MODEL_ALIASES])}."
+            f"model={model} is unknown to RecBole{nearest(model, [*names, *MODEL_ALIASES])}."
         ) from error
-
-
-def _nearest(word: Any, known: Iterable[str]) -> str:
-    by_lower = {name.lower(): name for name in known}
-    match = difflib.get_close_matches(str(word).lower(), by_lower, n=1, cutoff=0.5)
-    return f" (did you mean {by_lower[match[0]]}?)" if match else ""
-
-
-def _sampler_keys() -> set[str]:
-    return {field.name for rule in RULES.values() for field in fields(rule)}
-
-
-def _refuse_foreign_keys(sampler: str, keys: list[str], given: Iterable[str]) -> None:
-    foreign = sorted((_sampler_keys() - set(keys)) & set(given))
-    if foreign:
-        own = [*keys, "N", "pool", "pool_alpha", "pool_block"]
-        raise HNSError(
-            f"{foreign[0]} is not a setting of sampler={sampler}, which has {', '.join(own)}."
-        )
-
-
-def _number(config: dict[str, Any], key: str, why: str) -> float:
-    value = config.get(key)
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not is_number or value != value or value in (float("inf"), float("-inf")):
-        raise HNSError(f"{key}={value!r} is not allowed: a number is needed ({why}).")
-    return value
-
-
-def _positive(config: dict[str, Any], key: str, why: str) -> float:
-    value = _number(config, key, why)
-    if value <= 0:
-        raise HNSError(f"{key}={value} is not allowed: it must be greater than 0 ({why}).")
-    return float(value)
-
-
-def _integer(config: dict[str, Any], key: str, why: str, most: int | None = None) -> int:
-    value = config.get(key)
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    if not whole or value < 1 or (most is not None and value > most):
-        reach = "of at least 1" if most is None else f"from 1 to {most}"
-        raise HNSError(f"{key}={value!r} is not allowed: a whole number {reach} is needed ({why}).")
-    return value
-
-
-def _one_of(config: dict[str, Any], key: str, allowed: Iterable[str]) -> str:
-    value = config.get(key)
-    if value not in allowed:
-        raise HNSError(
-            f"{key}={value} is unknown{_nearest(value, allowed)}: choose one of {', '.join(allowed)}."
-        )
-    return value
 
 
 def _check_metrics(config: dict[str, Any]) -> None:
@@ -362,5 +260,5 @@ def _check_decay(config: dict[str, Any], given: dict[str, Any]) -> None:
         if "lr_gamma" in given:
             raise HNSError("lr_gamma does nothing without lr_step_size, the epochs between decays.")
         return
-    _integer(config, "lr_step_size", "the epochs between two decays of the learning rate")
-    _positive(config, "lr_gamma", "the learning rate is multiplied by it")
+    checks.integer(config, "lr_step_size", "the epochs between two decays of the learning rate")
+    checks.positive(config, "lr_gamma", "the learning rate is multiplied by it")

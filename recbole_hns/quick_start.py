@@ -37,15 +37,15 @@ def run_recbole_hns(
     Args:
         model: a RecBole model's name (``MF`` means ``BPR``) or a model class of your own.
         dataset: the name of a RecBole data set.
-        sampler: ``uniform``, ``popularity``, ``dns``, ``softmax`` or ``softmax_v``.
+        sampler: a name that ``recbole-hns samplers`` lists, or one of your own (``register_sampler``).
         config_file_list: property files, as for RecBole.
         config_dict: settings, as for RecBole; they win over the files.
         saved: whether to save the best model and test that one.
         command_line: ``--key=value`` arguments; they win over everything.
 
     Returns:
-        What RecBole's ``run_recbole`` returns: ``best_valid_score``, ``valid_score_bigger``,
-        ``best_valid_result`` and ``test_result``.
+        What RecBole's ``run_recbole`` returns, ``best_valid_score``, ``valid_score_bigger``,
+        ``best_valid_result`` and ``test_result``, and under ``sampler`` its name and all its settings.
 
     Raises:
         HNSError: for anything that you can put right, in one sentence.
@@ -106,6 +106,7 @@ def _train_and_test(config: HNSConfig, data: Dataset, saved: bool) -> dict[str, 
         "valid_score_bigger": config["valid_metric_bigger"],
         "best_valid_result": best_valid_result,
         "test_result": test_result,
+        "sampler": config.spec.settings,
     }
 
 

@@ -12,7 +12,6 @@ from recbole.model.abstract_recommender import AbstractRecommender
 from recbole.model.general_recommender import BPR, LightGCN
 
 from recbole_hns.kernels import Candidates
-from recbole_hns.loss import weighted_pair_loss
 from recbole_hns.propagation import SymmetricPropagation
 from recbole_hns.sampler.negatives import Negatives
 
@@ -169,8 +168,7 @@ class DotScorer(Scorer):
 
     def loss(self, batch, query, negatives, generator):
         """1/|B| Σ p_cij ℓ(r_ci − r_cj) and the model's regulariser."""
-        r_ci, r_cj = query.pair_scores(negatives)
-        loss = weighted_pair_loss(r_ci, r_cj, negatives.weights, negatives.losses)
+        loss = negatives.loss(query)
         regulariser = self.regulariser(batch, negatives)
         return loss if regulariser is None else loss + regulariser
 
@@ -216,7 +214,7 @@ class LightGCNScorer(DotScorer):
         squares = (
             _mass(users, batch[model.USER_ID], once) @ user_norms,
             _mass(items, batch[model.ITEM_ID], once) @ item_norms,
-            _mass(items, negatives.ids.flatten(), negatives.weights.flatten()) @ item_norms,
+            negatives.mass(len(items)) @ item_norms,
         )
         if model.require_pow:
             return model.reg_weight * sum(squares) / B / 2

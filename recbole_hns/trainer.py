@@ -41,7 +41,7 @@ class HNSTrainerMixin:
     def _log_hardness(self):
         """Say which OPAUC(β) the sampler aims at, and the K of the Top-K metrics that it is bound to."""
         sampler = self.sampler
-        beta = sampler.rule.beta(sampler.N)
+        beta = sampler.method.beta(sampler.N)
         if beta is not None:
             users = torch.arange(1, sampler.pool.user_num, device=self.device)
             K = beta * float(sampler.pool.negatives_of(users).double().mean())

@@ -23,10 +23,10 @@ def refusal(**kwargs) -> str:
 
 def test_defaults_are_the_papers_recipe():
     spec = config().spec
-    assert (spec.rule, spec.N, spec.pool, spec.pool_block) == (DNS(20), 200, "uniform", 1)
-    assert config(sampler="softmax_v").spec.rule == SoftmaxV(0.3)
-    assert config(sampler="softmax").spec.rule == Softmax(1.0)
-    assert (config(sampler="uniform").spec.rule, config(sampler="uniform").spec.N) == (Uniform(), 1)
+    assert (spec.method, spec.N, spec.pool, spec.pool_block) == (DNS(20), 200, "uniform", 1)
+    assert config(sampler="softmax_v").spec.method == SoftmaxV(0.3)
+    assert config(sampler="softmax").spec.method == Softmax(1.0)
+    assert (config(sampler="uniform").spec.method, config(sampler="uniform").spec.N) == (Uniform(), 1)
     assert config(sampler="popularity").spec.pool == "popularity"
     recipe = config()
     assert recipe["embedding_size"] == 32
@@ -43,7 +43,7 @@ def test_later_layers_win(tmp_path):
     assert config(files=files)["learning_rate"] == 0.01
     assert config(files=files, N=30).spec.N == 30
     last = config(files=files, N=30, command_line=["--N=40"])
-    assert (last.spec.N, last.spec.rule, last["epochs"]) == (40, DNS(1), 7)
+    assert (last.spec.N, last.spec.method, last["epochs"]) == (40, DNS(1), 7)
 
 
 def test_mf_is_bpr():
@@ -99,8 +99,8 @@ def test_sequential_models_learn_from_pairs():
         ({"sampler": "dsn"}, ["sampler=dsn", "dns"]),
         ({"sampler": "softmaxv"}, ["did you mean softmax_v?"]),
         ({"sampler": ["dns"]}, ["unknown"]),
-        ({"M": 0}, ["M=0", "from 1 to 200"]),
-        ({"M": 201}, ["M=201", "N=200"]),
+        ({"M": 0}, ["M=0", "at least 1"]),
+        ({"M": 201}, ["M=201", "from 1 to 200", "N=200"]),
         ({"M": 2.5}, ["M=2.5", "whole number"]),
         ({"M": "many"}, ["M='many'"]),
         ({"M": True}, ["M=True"]),
@@ -115,7 +115,10 @@ def test_sequential_models_learn_from_pairs():
         ({"rho": 1.0}, ["rho", "sampler=dns", "M"]),
         ({"sampler": "uniform", "M": 2}, ["M is not a setting of sampler=uniform"]),
         ({"pool": "popular"}, ["pool=popular", "popularity"]),
-        ({"sampler": "popularity", "pool": "uniform"}, ["contradicts"]),
+        (
+            {"sampler": "popularity", "pool": "uniform"},
+            ["pool is not a setting of sampler=popularity, which has N, pool_alpha, pool_block"],
+        ),
         ({"pool_alpha": -1}, ["pool_alpha=-1"]),
         ({"pool_block": 0}, ["pool_block=0"]),
         ({"hns_backend": "cuda"}, ["hns_backend=cuda", "torch"]),

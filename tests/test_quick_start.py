@@ -23,6 +23,7 @@ def test_every_sampler_trains_and_tests(model, sampler):
         "valid_score_bigger",
         "best_valid_result",
         "test_result",
+        "sampler",
     }
     assert set(result["test_result"]) == METRICS
 

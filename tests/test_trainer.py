@@ -89,7 +89,7 @@ def test_the_log_says_which_opauc_the_sampler_aims_at(tiny, caplog, settings, be
         trainer.fit(loader, saved=False)
     assert f"OPAUC({beta}" in caplog.text
     n_neg = trainer.sampler.pool.negatives_of(torch.arange(1, 41)).float().mean()
-    K = trainer.sampler.rule.beta(trainer.sampler.N) * float(n_neg)
+    K = trainer.sampler.method.beta(trainer.sampler.N) * float(n_neg)
     assert f"the top {K:.3g} of" in caplog.text
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Callable
 
 import torch
 
 from recbole_hns.kernels import Candidates
+from recbole_hns.loss import logistic, weighted_pair_loss
 
 
 @dataclass
@@ -14,14 +16,27 @@ class Negatives:
     """n weighted negatives for each pair of the batch."""
 
     candidates: Candidates  # ids (B, n)
-    weights: torch.Tensor  # (B, n) p_cij, rows sum to 1, no gradient
+    weights: torch.Tensor  # (B, n) p_cij, no gradient
     scores: torch.Tensor | None = None  # (B, n) r_cj, where the sampler knows them already
     losses: torch.Tensor | None = None  # (B, n) ℓ(r_ci − r_cj), likewise
+    ell: Callable[[torch.Tensor], torch.Tensor] = logistic  # ℓ, as a function of r_cj − r_ci
 
     @property
     def ids(self) -> torch.Tensor:
         """The negatives' item ids, (B, n)."""
         return self.candidates.ids
+
+    def loss(self, query) -> torch.Tensor:
+        """1/|B| Σ p_cij ℓ(r_ci − r_cj), with the gradient of the query's scores."""
+        r_ci, r_cj = query.pair_scores(self)
+        if self.ell is logistic:
+            return weighted_pair_loss(r_ci, r_cj, self.weights, self.losses)
+        return (self.weights * self.ell(r_cj - r_ci[:, None])).sum() / len(r_ci)
+
+    def mass(self, n_items: int) -> torch.Tensor:
+        """The weight that falls on each item, (n_items,)."""
+        total = torch.zeros(n_items, device=self.weights.device)
+        return total.index_add_(0, self.ids.flatten(), self.weights.flatten())
 
     def draw_one(self, generator: torch.Generator) -> torch.Tensor:
         """One negative per pair, drawn from p: an unbiased estimate for a loss that takes one."""

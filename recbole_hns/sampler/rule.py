@@ -7,17 +7,18 @@ from dataclasses import dataclass
 
 import torch
 
+from recbole_hns.errors import HNSError
 from recbole_hns.kernels import Candidates
 from recbole_hns.loss import logistic
+from recbole_hns.sampler.method import Method, setting
 from recbole_hns.sampler.negatives import Negatives
 
 
-class Rule:
+class Rule(Method):
     """Turns a pool's candidates into weighted negatives.
 
-    A rule is a frozen dataclass of its own hyper-parameters, with the paper's names. Most rules say
-    only how scores become weights and write :meth:`weigh`; one that needs no scores, or only the
-    best of them, writes :meth:`choose`.
+    Most rules say only how scores become weights and write :meth:`weigh`; one that needs no scores, or
+    only the best of them, writes :meth:`choose`.
     """
 
     def choose(self, candidates: Candidates, query) -> Negatives:
@@ -25,10 +26,6 @@ class Rule:
         r_cj = query.score(candidates)  # (B, N)
         L = logistic(r_cj - query.positive_scores()[:, None])
         return Negatives(candidates, self.weigh(r_cj, L, candidates.log_q), r_cj, L)
-
-    def beta(self, N: int) -> float | None:
-        """The β of the OPAUC(β) that the rule optimises with N candidates; None where it varies."""
-        return None
 
     def weigh(self, r_cj: torch.Tensor, L: torch.Tensor, log_q: torch.Tensor | None) -> torch.Tensor:
         """p_cij from the candidates' scores r_cj and losses L = ℓ(r_ci − r_cj), all (B, N)."""
@@ -56,7 +53,15 @@ class DNS(Rule):
     M = 1 is the original DNS (Zhang et al. 2013). The smaller M, the harder the negatives.
     """
 
-    M: int
+    M: int = setting("how many of the hardest candidates are kept; smaller is harder")
+
+    def check(self, N: int) -> None:
+        """M of N."""
+        if self.M > N:
+            raise HNSError(
+                f"M={self.M} is not allowed: a whole number from 1 to {N} is needed (the M hardest of "
+                f"N={N} candidates are kept)."
+            )
 
     def beta(self, N: int) -> float:
         """M/N: the top M of the pool stand for the top M/N of all negatives (theorem 1)."""
@@ -75,7 +80,7 @@ class Softmax(Rule):
     The smaller τ, the harder the negatives.
     """
 
-    tau: float
+    tau: float = setting("the temperature of the softmax; smaller is harder")
 
     def weigh(self, r_cj, L, log_q):
         """Self-normalised importance weights of the softmax distribution."""
@@ -92,7 +97,7 @@ class SoftmaxV(Rule):
     is harder than another and the weights are uniform.
     """
 
-    rho: float
+    rho: float = setting("the hardness, β = e^−ρ; larger is harder")
 
     def beta(self, N: int) -> float:
         """e^−ρ (theorem 2)."""

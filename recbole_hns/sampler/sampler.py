@@ -1,26 +1,28 @@
-"""A sampler: a pool and a rule."""
+"""A sampler: what turns a batch into its negatives."""
 
 from __future__ import annotations
 
-import torch
-from recbole.data.dataset import Dataset
+from typing import Any
 
-from recbole_hns.kernels import get_kernels
+import torch
+
+from recbole_hns.kernels import Candidates
+from recbole_hns.sampler.method import Method
 from recbole_hns.sampler.negatives import Negatives
-from recbole_hns.sampler.pool import POOLS, Pool
-from recbole_hns.sampler.rule import Rule
+from recbole_hns.sampler.pool import Pool
 from recbole_hns.seeding import derive_seed
 
 
 class NegativeSampler:
-    """Draws N candidates from the pool and weighs them by the rule.
+    """Draws N candidates from the pool and lets the method, a rule, weigh them.
 
     All randomness derives from ``seed``, the process' rank and the epoch, so a run that resumes at
-    an epoch draws what an uninterrupted one would have drawn.
+    an epoch draws what an uninterrupted one would have drawn. A sampler that learns or remembers
+    across epochs puts what it knows into its state.
     """
 
-    def __init__(self, pool: Pool, rule: Rule, N: int, seed: int, rank: int = 0):
-        self.pool, self.rule, self.N = pool, rule, N
+    def __init__(self, pool: Pool, method: Method, N: int | None, seed: int, rank: int = 0):
+        self.pool, self.method, self.N = pool, method, N
         self.seed, self.rank = seed, rank
         self.start_epoch(0)
 
@@ -36,19 +38,15 @@ class NegativeSampler:
     @torch.no_grad()
     def select(self, users: torch.Tensor, query) -> Negatives:
         """The weighted negatives of a batch; no gradient flows through the choice."""
-        return self.rule.choose(self.pool.draw(users, self.N), query)
+        return self.method.choose(self.candidates(users, query), query)
 
+    def candidates(self, users: torch.Tensor, query) -> Candidates:
+        """What the method chooses from."""
+        return self.pool.draw(users, self.N)
 
-def make_sampler(
-    spec, dataset: Dataset, device: torch.device, seed: int, rank: int = 0
-) -> NegativeSampler:
-    """The sampler that a :class:`~recbole_hns.config.SamplerSpec` describes, over a training set."""
-    pool = POOLS[spec.pool](
-        "train",
-        dataset,
-        alpha=spec.pool_alpha,
-        block=spec.pool_block,
-        kernels=get_kernels(spec.backend, device),
-        generator=torch.Generator(device),
-    )
-    return NegativeSampler(pool.set_phase("train").to(device), spec.rule, spec.N, seed, rank)
+    def state_dict(self) -> dict[str, Any]:
+        """What a checkpoint must hold to go on from the end of an epoch."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a checkpoint."""

@@ -1,0 +1,93 @@
+"""The samplers by name. A package of your own can add to them.
+
+@dataclass(frozen=True)
+class Temperate(Rule):
+    \"\"\"p_cij ∝ exp(ℓ(r_ci − r_cj)/heat).\"\"\"
+
+    heat: float = setting("the larger, the milder", 2.0)
+
+    def weigh(self, r_cj, L, log_q):
+        return torch.softmax(L / self.heat, dim=1)
+
+register_sampler("temperate", Temperate)
+"""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, dataclass
+from functools import cached_property
+from typing import Any
+
+from recbole_hns.checks import nearest
+from recbole_hns.errors import HNSError
+from recbole_hns.sampler.method import Method
+from recbole_hns.sampler.sampler import NegativeSampler
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A sampler that a run can name."""
+
+    name: str
+    method: type[Method]
+    sampler: type[NegativeSampler]
+    about: str  # one line
+    pool: str | None = None  # the pool that the name stands for; None where `pool` chooses
+    N: int | None = None  # the default number of candidates, unless a property file says so
+
+    @cached_property
+    def own_keys(self) -> list[str]:
+        """The method's own settings."""
+        return list(self.method.__dataclass_fields__)
+
+    @cached_property
+    def keys(self) -> list[str]:
+        """Every setting that the sampler heeds."""
+        general = [key for key in self.method.takes if self.pool is None or key != "pool"]
+        if self.pool == "uniform":
+            general = [key for key in general if key != "pool_alpha"]
+        return [*self.own_keys, *general]
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """What the sampler sets below its property file."""
+        fields = self.method.__dataclass_fields__.values()
+        values = {one.name: one.default for one in fields if one.default is not MISSING}
+        if self.N is not None:
+            values["N"] = self.N
+        return values
+
+
+SAMPLERS: dict[str, Entry] = {}
+
+
+def register_sampler(
+    name: str,
+    method: type[Method],
+    sampler: type[NegativeSampler] = NegativeSampler,
+    pool: str | None = None,
+    about: str | None = None,
+    N: int | None = 200,
+) -> None:
+    """Make a sampler known under ``--sampler=name``.
+
+    Args:
+        name: what users write.
+        method: the settings as a frozen dataclass; a :class:`Rule` also says how candidates are weighed.
+        sampler: the class that draws, where a pool and a rule are not enough.
+        pool: the pool that the name stands for, if it stands for one.
+        about: one line for lists; the first line of the method's docstring by default.
+        N: the default number of candidates.
+    """
+    if about is None:
+        about = (method.__doc__ or name).strip().splitlines()[0]
+    SAMPLERS[name] = Entry(name, method, sampler, about, pool, N)
+
+
+def get_entry(name: Any) -> Entry:
+    """The sampler of that name."""
+    if str(name) not in SAMPLERS:
+        raise HNSError(
+            f"sampler={name} is unknown{nearest(name, SAMPLERS)}: choose one of {', '.join(SAMPLERS)}."
+        )
+    return SAMPLERS[str(name)]
