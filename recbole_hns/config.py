@@ -69,6 +69,14 @@ class HNSConfig(Config):
         self._refuse_models_without_vectors()
         _check_metrics(self.final_config_dict)
 
+    def __getstate__(self):
+        """For RecBole's checkpoints: the spec is made again from the settings."""
+        return {key: value for key, value in self.__dict__.items() if key != "spec"}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self.spec = SamplerSpec.from_config(self.final_config_dict)
+
     # ------------------------------------------------------------- what the user wrote
 
     def _load_config_files(self, file_list):

@@ -59,6 +59,11 @@ class DotQuery:
     def _tables(self):
         return self.context, self.rows, self.items
 
+    def at(self, pairs: torch.Tensor) -> DotQuery:
+        """The query of some of the pairs."""
+        positives = self.positives.ids[pairs, 0]
+        return DotQuery(self.context, self.rows[pairs], self.items, positives, self.kernels)
+
     def positive_scores(self) -> torch.Tensor:
         """r_ci, (B,), without gradient."""
         return self.kernels.score(*self._tables(), self.positives)[:, 0]
@@ -90,6 +95,10 @@ class PredictQuery:
     def __init__(self, model: AbstractRecommender, batch: Interaction):
         self.model, self.batch = model, batch
         self.positives = batch[model.ITEM_ID]
+
+    def at(self, pairs: torch.Tensor) -> PredictQuery:
+        """The query of some of the pairs."""
+        return PredictQuery(self.model, self.batch[pairs])
 
     def positive_scores(self) -> torch.Tensor:
         """r_ci, (B,)."""

@@ -10,6 +10,7 @@ from recbole.trainer import Trainer
 from recbole.utils import get_trainer, set_color
 
 from recbole_hns.kernels import get_kernels
+from recbole_hns.optim import fuse
 from recbole_hns.sampler import make_sampler
 from recbole_hns.scorer import make_scorer
 
@@ -28,6 +29,13 @@ class HNSTrainerMixin:
     ``fit`` builds the sampler from the training set; :meth:`sampled_loss` is one training step.
     """
 
+    def __init__(self, config, model):
+        super().__init__(config, model)
+        # RecBole's own hook: what is named here goes into the checkpoint, and comes back from it.
+        names = getattr(model, "other_parameter_name", [])
+        model.other_parameter_name = [*names, "sampler_state"]
+        model.sampler_state = {}
+
     def fit(self, train_data, *args, **kwargs):
         """RecBole's ``fit``, after the sampler has been built."""
         config, dataset = self.config, train_data._dataset
@@ -35,8 +43,19 @@ class HNSTrainerMixin:
         kernels = get_kernels(config.spec.backend, self.device)
         self.scorer = make_scorer(self.model, dataset, kernels)
         self.sampler = make_sampler(config.spec, dataset, self.device, config["seed"], rank)
+        self._restore_sampler()
         self._log_hardness()
         return super().fit(train_data, *args, **kwargs)
+
+    def _restore_sampler(self):
+        """Go on with the sampler of a checkpoint that was loaded, if it holds one of this kind."""
+        loaded, name = self.model.sampler_state, self.config.spec.sampler
+        if loaded.get(name):
+            self.sampler.load_state_dict(loaded[name])
+        elif loaded and self.sampler.state_dict():
+            self.logger.warning(
+                f"the checkpoint holds nothing of sampler={name}, which therefore begins anew."
+            )
 
     def _log_hardness(self):
         """Say which OPAUC(β) the sampler aims at, and the K of the Top-K metrics that it is bound to."""
@@ -72,21 +91,13 @@ class HNSTrainerMixin:
                 group["lr"] = self.learning_rate * decay
 
     def _build_optimizer(self, **kwargs):
-        """RecBole's optimiser, in torch's fused form where there is one for the CPU."""
-        optimizer = super()._build_optimizer(**kwargs)
-        on_cpu = all(p.device.type == "cpu" for g in optimizer.param_groups for p in g["params"])
-        if on_cpu and type(optimizer) in FUSED_ON_CPU:
-            for group in optimizer.param_groups:
-                group["fused"] = True
-        return optimizer
+        """RecBole's optimiser, fused where it can be."""
+        return fuse(super()._build_optimizer(**kwargs))
 
-
-# torch 2.4 brought fused steps to the CPU: one pass over the parameters instead of a dozen.
-FUSED_ON_CPU = (
-    (torch.optim.Adam, torch.optim.AdamW)
-    if tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 4)
-    else ()
-)
+    def _save_checkpoint(self, *args, **kwargs):
+        """RecBole's checkpoint, with what the sampler has learned."""
+        self.model.sampler_state = {self.config.spec.sampler: self.sampler.state_dict()}
+        super()._save_checkpoint(*args, **kwargs)
 
 
 def make_trainer(config: Config, model: torch.nn.Module) -> Trainer:

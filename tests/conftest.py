@@ -8,11 +8,15 @@ import numpy as np
 import pytest
 import torch
 from recbole.data import create_dataset, data_preparation
+from recbole.utils import init_seed
+from scipy.stats import chisquare
 
 from recbole_hns import HNSConfig
 from recbole_hns.data.positives import Positives
 from recbole_hns.kernels import get_kernels
+from recbole_hns.sampler import make_sampler
 from recbole_hns.sampler.pool import _draw_tables
+from recbole_hns.scorer import DotQuery
 
 BACKENDS = ("numba", "torch")
 
@@ -21,6 +25,12 @@ BACKENDS = ("numba", "torch")
 def in_temporary_folder(tmp_path, monkeypatch):
     """RecBole writes log/, saved/ and log_tensorboard/ into the working folder."""
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request):
+    """Both values of hns_backend that a CPU has."""
+    return request.param
 
 
 @pytest.fixture(params=BACKENDS)
@@ -65,6 +75,41 @@ def prepare(model="BPR", dataset="tiny", **settings):
     """(config, train_data, valid_data, test_data) of RecBole's own data preparation."""
     config = HNSConfig(model, dataset, config_dict=settings)
     return (config, *data_preparation(config, create_dataset(config)))
+
+
+def sampler_for(settings, backend="numba", seed=3, **more):
+    """The sampler of a run over the training set, made as a run makes it."""
+    init_seed(7, True)  # RecBole splits the data by torch's global generator
+    config, train_data, *_ = prepare(**settings, **more, hns_backend=backend)
+    return make_sampler(config.spec, train_data._dataset, torch.device("cpu"), seed)
+
+
+def query_for(sampler, users, d=4, seed=5, scale=1.0):
+    """A batch of the users with random vectors; the positive is the user's first."""
+    generator = torch.Generator().manual_seed(seed)
+    context = scale * torch.randn(sampler.pool.user_num, d, generator=generator)
+    items = scale * torch.randn(sampler.pool.item_num, d, generator=generator)
+    positives = torch.tensor([int(sampler.pool.used_ids.row(int(u))[0]) for u in users])
+    return DotQuery(context, users, items, positives, sampler.pool.kernels)
+
+
+def negatives_of(sampler, user):
+    """The items that a user did not take, by a set."""
+    taken = set(sampler.pool.used_ids.row(user).tolist())
+    return [j for j in range(1, sampler.pool.item_num) if j not in taken]
+
+
+def fits(observed, expected) -> bool:
+    """χ² at α = 10⁻⁴; cells that expect fewer than 5 are counted together."""
+    observed, expected = np.asarray(observed, float), np.asarray(expected, float)
+    few = expected < 5
+    observed, expected = (
+        np.append(cells[~few], cells[few].sum()) if cells[few].sum() else cells[~few]
+        for cells in (observed, expected)
+    )
+    if len(observed) != len(expected):  # nothing expected and nothing seen, or the other way round
+        return False
+    return chisquare(observed, expected * observed.sum() / expected.sum()).pvalue > 1e-4
 
 
 def random_positives(n_users=12, n_items=30, seed=1) -> Positives:

@@ -4,6 +4,11 @@ Both modules keep one contract, and one test suite runs over both:
 
 ``draw(tables, users, N, block, generator) -> Candidates``
     N candidates per user, independent draws from the user's negatives.
+``first_above(tables, users, context, rows, items, bar, max_trials, generator) -> (ids, scores, trials)``
+    Draws for each pair until a candidate scores above ``bar`` (B,): its id and score, both (B, 1), and
+    the number of draws (B,). Where none of ``max_trials`` does, the last one drawn and 0.
+``draw_kernel(tree, tables, users, context, rows, items, N, generator) -> Candidates``
+    N draws from the kernel distribution of a :class:`~.tree.KernelTree`, with log q.
 ``score(context, rows, items, candidates) -> (B, n) scores``
     r_cj = ⟨context[rows[b]], items[j]⟩ for every candidate j of pair b.
 ``top(context, rows, items, candidates, M) -> (ids, scores)``, both (B, M)
@@ -113,6 +118,12 @@ class DrawTables:
     def item_keys(self) -> torch.Tensor:
         """All (user, positive) pairs in one ascending array."""
         return self.owner * self.n_items + self.items
+
+    def is_positive(self, users: torch.Tensor, items: torch.Tensor) -> torch.Tensor:
+        """Whether each user took each item."""
+        key = users * self.n_items + items
+        at = torch.searchsorted(self.item_keys, key).clamp(max=len(self.item_keys) - 1)
+        return self.item_keys[at] == key
 
 
 def get_kernels(backend: str, device: torch.device) -> ModuleType:

@@ -7,21 +7,14 @@ gradient is summed by one thread in the order of the batch.
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
-
 import numba as nb
 import numpy as np
 import torch
 
 from recbole_hns.kernels import Candidates, DrawTables, SharedCandidates, blocks
+from recbole_hns.kernels.numba_base import GOLDEN, array, below, jit, mix, split
+from recbole_hns.kernels.numba_tree import draw_kernel  # noqa: F401
 
-# Sums may be reordered (that is what makes them SIMD), but NaN and inf keep their meaning.
-jit = nb.njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
-
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-VECTORS_PER_THREAD = 8192
 FEW_DRAWS = 8
 
 
@@ -33,16 +26,37 @@ def draw(
     ids = torch.empty((len(users), N), dtype=torch.int32)
     inputs = (users.numpy(), seed, *_arrays(tables))
     if block == 1:
-        _split((_draw_rows, len(users), *inputs, ids.numpy()), work=ids.numel())
+        split((_draw_rows, len(users), *inputs, ids.numpy()), work=ids.numel())
         return Candidates(ids)
     shared = torch.empty((-(-len(users) // block), N), dtype=torch.int32)
     replaced = np.zeros(len(users), dtype=np.int64)
     out = (shared.numpy(), ids.numpy(), replaced)
-    _split((_draw_blocks, len(shared), *inputs, block, *out), work=ids.numel())
+    split((_draw_blocks, len(shared), *inputs, block, *out), work=ids.numel())
     pair, slot = _find_replaced(ids.numpy(), shared.numpy(), block, replaced)
     return Candidates(
         ids, SharedCandidates(shared, block, torch.from_numpy(pair), torch.from_numpy(slot))
     )
+
+
+def first_above(
+    tables: DrawTables,
+    users: torch.Tensor,
+    context: torch.Tensor,
+    rows: torch.Tensor,
+    items: torch.Tensor,
+    bar: torch.Tensor,
+    max_trials: int,
+    generator: torch.Generator,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Draw for each pair until a score is above its bar; see the package's contract."""
+    seed = np.uint64(torch.randint(1 << 62, (), generator=generator).item())
+    ids = torch.empty((len(users), 1), dtype=torch.int32)
+    scores = torch.empty((len(users), 1), dtype=torch.float32)
+    trials = torch.empty(len(users), dtype=torch.int64)
+    inputs = (users.numpy(), seed, *_arrays(tables)[:-2], array(context), rows.numpy(), array(items))
+    out = (ids.numpy(), scores.numpy(), trials.numpy())
+    split((_first_above_rows, len(users), *inputs, bar.numpy(), max_trials, *out), work=4 * len(users))
+    return ids, scores, trials
 
 
 def score(
@@ -52,9 +66,9 @@ def score(
     if candidates.shared is not None:
         return blocks.score(context, rows, items, candidates)
     scores = torch.empty(candidates.ids.shape, dtype=torch.float32)
-    tables = (_array(context), rows.numpy(), _array(items))
+    tables = (array(context), rows.numpy(), array(items))
     ids = candidates.ids.numpy()
-    _split((_score_rows, len(rows), *tables, ids, scores.numpy()), work=ids.size)
+    split((_score_rows, len(rows), *tables, ids, scores.numpy()), work=ids.size)
     return scores
 
 
@@ -70,11 +84,11 @@ def top(
     scores = torch.empty((len(rows), M), dtype=torch.float32)
     drawn, out = candidates.ids.numpy(), (ids.numpy(), scores.numpy())
     if candidates.shared is None:
-        tables = (_array(context), rows.numpy(), _array(items))
-        _split((_top_rows, len(rows), *tables, drawn, *out), work=drawn.size)
+        tables = (array(context), rows.numpy(), array(items))
+        split((_top_rows, len(rows), *tables, drawn, *out), work=drawn.size)
     else:
         every = blocks.score(context, rows, items, candidates).numpy()
-        _split((_top_scores, len(rows), drawn, every, *out), work=drawn.size)
+        split((_top_scores, len(rows), drawn, every, *out), work=drawn.size)
     return ids, scores
 
 
@@ -86,7 +100,7 @@ def score_backward(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Gradients of Σ grad · score with respect to both tables."""
     grad_context, grad_items = torch.empty_like(context), torch.empty_like(items)
-    c, r, v = _array(context), rows.numpy(), _array(items)
+    c, r, v = array(context), rows.numpy(), array(items)
     jobs = [(_clear, len(c), grad_context.numpy()), (_clear, len(v), grad_items.numpy())]
     work = len(c) + len(v)
     for candidates, grad in parts:
@@ -95,7 +109,7 @@ def score_backward(
             jobs.append((_backward_context, len(c), r, v, ids, g, grad_context.numpy()))
             jobs.append((_backward_items, len(v), c, r, ids, g, grad_items.numpy()))
             work += ids.size
-    _split(*jobs, work=work)
+    split(*jobs, work=work)
     for candidates, grad in parts:
         if candidates.shared is not None:
             blocks.score_backward(
@@ -106,7 +120,7 @@ def score_backward(
 
 def add_rows(table: torch.Tensor, rows: torch.Tensor, values: torch.Tensor) -> None:
     """table[rows[k]] += values[k] for every k, repeats included."""
-    _split((_add_rows, len(table), rows.numpy(), values.numpy(), table.numpy()), work=len(rows))
+    split((_add_rows, len(table), rows.numpy(), values.numpy(), table.numpy()), work=len(rows))
 
 
 def negatives_above(
@@ -115,42 +129,10 @@ def negatives_above(
     """Negatives that score above each positive, ties one half, and items that take part per user."""
     above = torch.empty(len(values), dtype=torch.float64)
     n_items = torch.empty(len(scores), dtype=torch.int64)
-    arrays = (_array(scores), first.numpy(), values.numpy(), above.numpy(), n_items.numpy())
+    arrays = (array(scores), first.numpy(), values.numpy(), above.numpy(), n_items.numpy())
     passes = len(values) + len(scores)  # over a row; each as much as scores.shape[1] / 16 short vectors
-    _split((_negatives_above, passes, *arrays), work=passes * scores.shape[1] // 16)
+    split((_negatives_above, passes, *arrays), work=passes * scores.shape[1] // 16)
     return above, n_items
-
-
-def _array(table: torch.Tensor) -> np.ndarray:
-    return table.detach().numpy()
-
-
-# ------------------------------------------------------------------------------------- threads
-
-
-@lru_cache(maxsize=1)
-def _threads(count: int, process: int) -> ThreadPoolExecutor:
-    """A pool for this process: threads do not survive a fork."""
-    return ThreadPoolExecutor(count, thread_name_prefix="hns")
-
-
-def _split(*jobs: tuple, work: int) -> None:
-    """Do jobs ``(function, length, *args)`` as ``function(first, last, *args)``, one stretch per thread.
-
-    A thread does its stretches of all jobs one after the other and waits for nobody in between.
-    ``work`` is the number of vectors touched in all: a thread that gets few is not worth waking.
-    """
-    available = torch.get_num_threads()
-    count = max(1, min(available, work // VECTORS_PER_THREAD))
-
-    def run(t: int) -> None:
-        for function, length, *args in jobs:
-            function(length * t // count, length * (t + 1) // count, *args)
-
-    others = [_threads(available, os.getpid()).submit(run, t) for t in range(1, count)]
-    run(0)
-    for other in others:
-        other.result()
 
 
 # -------------------------------------------------------------------------------------- drawing
@@ -160,26 +142,6 @@ def _arrays(tables: DrawTables):
     """The tables in the order in which the kernels take them."""
     tensors = (tables.indptr, tables.items, tables.before, tables.removed, tables.mass)
     return (*(t.numpy() for t in tensors), *tables.guide, tables.total, tables.n_items)
-
-
-@nb.njit(inline="always")
-def _mix(x):
-    """The output function of SplitMix64 (Steele, Lea and Flood 2014)."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
-
-
-@nb.njit(inline="always")
-def _below(bits, bound):
-    """⌊bits · bound / 2⁶⁴⌋ for bound < 2⁶²: uniform on [0, bound) up to bound / 2⁶⁴."""
-    high, low = bits >> np.uint64(32), bits & np.uint64(0xFFFFFFFF)
-    if bound <= np.uint64(0xFFFFFFFF):
-        return (high * bound + ((low * bound) >> np.uint64(32))) >> np.uint64(32)
-    bound_high, bound_low = bound >> np.uint64(32), bound & np.uint64(0xFFFFFFFF)
-    middle = high * bound_low + ((low * bound_low) >> np.uint64(32))
-    carry = low * bound_high + (middle & np.uint64(0xFFFFFFFF))
-    return high * bound_high + (middle >> np.uint64(32)) + (carry >> np.uint64(32))
 
 
 @nb.njit(inline="always")
@@ -212,14 +174,14 @@ def _item_at(point, start, guide, shift):
 @jit
 def _draw_any(state, start, guide, shift, total):
     """An item from the whole line."""
-    point = np.int64(_below(_mix(state), np.uint64(total)))
+    point = np.int64(below(mix(state), np.uint64(total)))
     return _item_at(point, start, guide, shift)
 
 
 @jit
 def _draw_own(state, u, indptr, before, removed, mass, start, guide, shift):
     """An item from the user's own line."""
-    point = np.int64(_below(_mix(state), np.uint64(mass[u])))
+    point = np.int64(below(mix(state), np.uint64(mass[u])))
     first = indptr[u]
     passed = _passed(point, before[first : indptr[u + 1]])
     point += removed[first + passed] - removed[first]
@@ -253,8 +215,8 @@ def _draw_rows(
     taken = np.zeros(n_items, dtype=np.bool_)
     for b in range(first, last):
         u = users[b]
-        state = _mix(seed + np.uint64(b) * GOLDEN)
-        state_own = _mix(state)
+        state = mix(seed + np.uint64(b) * GOLDEN)
+        state_own = mix(state)
         if N < FEW_DRAWS:  # not worth a list of what is taken
             for n in range(N):
                 own = state_own + np.uint64(n) * GOLDEN
@@ -297,7 +259,7 @@ def _draw_blocks(
     N = ids.shape[1]
     in_block = np.zeros(n_items, dtype=np.bool_)
     for k in range(first, last):
-        state = _mix(seed + np.uint64(k) * GOLDEN)
+        state = mix(seed + np.uint64(k) * GOLDEN)
         for n in range(N):
             state += GOLDEN
             shared[k, n] = _draw_any(state, start, guide, shift, total)
@@ -402,6 +364,45 @@ def _top_scores(first, last, ids, scores, top_ids, top_scores):
     best, places = np.empty(M, dtype=np.float32), np.empty(M, dtype=np.int64)
     for b in range(first, last):
         _top_of(scores[b], ids[b], best, places, top_scores[b], top_ids[b])
+
+
+@jit
+def _first_above_rows(
+    first,
+    last,
+    users,
+    seed,
+    indptr,
+    positives,
+    before,
+    removed,
+    mass,
+    start,
+    guide,
+    shift,
+    context,
+    rows,
+    items,
+    bar,
+    max_trials,
+    ids,
+    scores,
+    trials,
+):
+    for b in range(first, last):
+        u, c = users[b], context[rows[b]]
+        state = mix(seed + np.uint64(b) * GOLDEN)
+        trials[b] = 0
+        for t in range(max_trials):
+            own = state + np.uint64(t) * GOLDEN
+            j = _draw_own(own, u, indptr, before, removed, mass, start, guide, shift)
+            v, r = items[j], np.float32(0)
+            for i in range(c.shape[0]):
+                r += c[i] * v[i]
+            ids[b, 0], scores[b, 0] = j, r
+            if not (r <= bar[b]):  # NaN counts as above, so that it shows in the loss
+                trials[b] = t + 1
+                break
 
 
 # ------------------------------------------------------------------------------------- gradients

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from recbole_hns.kernels import Candidates, DrawTables, SharedCandidates, blocks
+from recbole_hns.kernels.torch_tree import draw_kernel  # noqa: F401
 
 # Rows are worked off in chunks whose gathered (rows, N, d) block stays below this many numbers.
 CHUNK_NUMBERS = 1 << 23
@@ -24,10 +25,30 @@ def draw(
     common = shared.repeat_interleave(block, dim=0)[:B]  # (B, N)
     # A slot whose shared item is the user's own positive is drawn again from the user's negatives,
     # so every row keeps its distribution.
-    replaced = _is_positive(tables, users[:, None], common)
+    replaced = tables.is_positive(users[:, None], common)
     ids = torch.where(replaced, ids, common)
     pair, slot = torch.nonzero(replaced, as_tuple=True)
     return Candidates(ids.int(), SharedCandidates(shared.int(), block, pair, slot))
+
+
+def first_above(
+    tables: DrawTables,
+    users: torch.Tensor,
+    context: torch.Tensor,
+    rows: torch.Tensor,
+    items: torch.Tensor,
+    bar: torch.Tensor,
+    max_trials: int,
+    generator: torch.Generator,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Draw for each pair until a score is above its bar; see the package's contract."""
+    candidates = draw(tables, users, max_trials, 1, generator)
+    r_cj = score(context, rows, items, candidates)
+    above = ~(r_cj <= bar[:, None])  # NaN counts as above, so that it shows in the loss
+    found = above.any(dim=1)
+    place = torch.where(found, above.int().argmax(dim=1), max_trials - 1)[:, None]
+    trials = torch.where(found, place[:, 0] + 1, 0)
+    return candidates.ids.gather(1, place), r_cj.gather(1, place), trials
 
 
 def score(
@@ -136,9 +157,3 @@ def _item_at(tables, point):
     if tables.start is None:
         return point + 1
     return torch.searchsorted(tables.start, point, right=True) - 1
-
-
-def _is_positive(tables, users, items):
-    key = users * tables.n_items + items
-    at = torch.searchsorted(tables.item_keys, key).clamp(max=len(tables.item_keys) - 1)
-    return tables.item_keys[at] == key

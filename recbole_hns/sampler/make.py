@@ -6,13 +6,28 @@ import torch
 from recbole.data.dataset import Dataset
 
 from recbole_hns.kernels import get_kernels
+from recbole_hns.sampler.adasir import AdaSIR, AdaSIRSampler
+from recbole_hns.sampler.aobpr import AOBPR, AOBPRSampler
+from recbole_hns.sampler.irgan import IRGAN, IRGANSampler
+from recbole_hns.sampler.kernel import Kernel, KernelSampler
+from recbole_hns.sampler.non_sampling import NonSampling, NonSamplingSampler
 from recbole_hns.sampler.pool import POOLS
 from recbole_hns.sampler.registry import register_sampler
 from recbole_hns.sampler.rule import DNS, Softmax, SoftmaxV, Uniform
 from recbole_hns.sampler.sampler import NegativeSampler
+from recbole_hns.sampler.warp import WARP, WARPSampler
 
-register_sampler("uniform", Uniform, about="plain BPR: negatives alike, from the pool")
-register_sampler("popularity", Uniform, pool="popularity", about="negatives drawn ∝ count^pool_alpha")
+register_sampler("uniform", Uniform, about="BPR: N uniform negatives")
+register_sampler("popularity", Uniform, pool="popularity", about="N negatives ∝ count^pool_alpha")
+register_sampler("aobpr", AOBPR, AOBPRSampler, about="items that rank high in a factor of the context")
+register_sampler("warp", WARP, WARPSampler, about="the first violator of the margin, weighed by rank")
+register_sampler("irgan", IRGAN, IRGANSampler, about="a generator learns to draw what is ranked wrongly")
+register_sampler("kernel", Kernel, KernelSampler, about="candidates by a quadratic kernel, softmax")
+register_sampler("pris_u", Softmax, pool="uniform", about="importance weights over a uniform pool")
+register_sampler("pris_p", Softmax, pool="popularity", about="importance weights over a popularity pool")
+register_sampler("adasir_u", AdaSIR, AdaSIRSampler, "uniform", "a resampled pool per user")
+register_sampler("adasir_p", AdaSIR, AdaSIRSampler, "popularity", "the same from popular proposals")
+register_sampler("non_sampling", NonSampling, NonSamplingSampler, about="all negatives, exactly")
 register_sampler("dns", DNS, about="DNS(M, N): the M hardest of N candidates")
 register_sampler("softmax", Softmax, about="softmax of the scores at a fixed temperature")
 register_sampler("softmax_v", SoftmaxV, about="Softmax-v(ρ, N): softmax whose temperature adapts")

@@ -1,16 +1,4 @@
-"""The samplers by name. A package of your own can add to them.
-
-@dataclass(frozen=True)
-class Temperate(Rule):
-    \"\"\"p_cij ∝ exp(ℓ(r_ci − r_cj)/heat).\"\"\"
-
-    heat: float = setting("the larger, the milder", 2.0)
-
-    def weigh(self, r_cj, L, log_q):
-        return torch.softmax(L / self.heat, dim=1)
-
-register_sampler("temperate", Temperate)
-"""
+"""The samplers by name. A package of your own can add to them; the README has an example."""
 
 from __future__ import annotations
 

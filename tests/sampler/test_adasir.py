@@ -1,0 +1,80 @@
+"""AdaSIR: pools that follow the softmax distribution, renewed once an epoch."""
+
+import numpy as np
+import pytest
+import torch
+from conftest import negatives_of, query_for, sampler_for
+
+ADASIR = {"pool_size": 50, "proposals": 200, "keep": 0.5, "N": 5}
+
+
+@pytest.mark.parametrize("name", ["adasir_u", "adasir_p"])
+def test_the_pool_approaches_the_softmax_distribution_as_the_proposal_grows(tiny, backend, name):
+    """Total variation to softmax(r/τ) over the user's (drawable) negatives, over 4000 resamplings."""
+    distances = []
+    for proposals in (1, 10, 1000):
+        sampler = sampler_for(tiny, backend, sampler=name, **{**ADASIR, "proposals": proposals})
+        users = torch.full((4000,), 6)
+        query = query_for(sampler, users, scale=0.7)
+        pools = sampler.resample(users, query)
+        share = np.bincount(pools.flatten(), minlength=sampler.pool.item_num) / pools.numel()
+        drawable = [j for j in negatives_of(sampler, 6) if name == "adasir_u" or _count(sampler, j)]
+        assert share[drawable].sum() == pytest.approx(1)
+        target = torch.softmax(query.items[drawable] @ query.context[6], dim=0).numpy()
+        distances.append(abs(share[drawable] - target).sum() / 2)
+    assert distances[0] > 2 * distances[1] > 4 * distances[2]
+    assert distances[2] < 0.05
+
+
+def _count(sampler, item):
+    return int((sampler.pool.datasets[0].inter_feat["item_id"] == item).sum())
+
+
+def test_every_pool_is_renewed_once_an_epoch_and_half_of_it_stays(tiny, backend):
+    sampler = sampler_for(tiny, backend, sampler="adasir_u", **{**ADASIR, "pool_size": 500})
+    users = torch.arange(1, 41).repeat(3)
+    query = query_for(sampler, users, scale=0)
+    sampler.select(users, query)
+    first = sampler.pools.clone()
+    sampler.select(users, query)
+    assert torch.equal(sampler.pools, first)
+    sampler.start_epoch(1)
+    sampler.select(users, query)
+    same = (sampler.pools[1:] == first[1:]).float().mean(dim=1)
+    for user in range(1, 41):  # a slot drawn anew is the same item again now and then
+        chance = 1 / len(negatives_of(sampler, user))
+        assert float(same[user - 1]) == pytest.approx(0.5 + 0.5 * chance, abs=0.1)
+
+
+def test_a_pool_is_resampled_by_the_first_pair_of_its_user(tiny, backend):
+    """Each user's vector decides about the user's own pool, in whatever order the batch comes."""
+    sampler = sampler_for(tiny, backend, sampler="adasir_u", **{**ADASIR, "proposals": 2000})
+    users = torch.tensor([9, 3, 9, 12, 3])
+    query = query_for(sampler, users)
+    favourite = {user: negatives_of(sampler, user)[user] for user in (3, 9, 12)}
+    query.context[:] = 0
+    query.items[:] = 0
+    for place, user in enumerate((3, 9, 12)):
+        query.context[user, place] = 1
+        query.items[favourite[user], place] += 20
+    sampler.renew(users, query)
+    for user in (3, 9, 12):
+        assert (sampler.pools[user] == favourite[user]).all()
+    assert (sampler.pools[[1, 2, 4]] == 0).all()
+
+
+def test_negatives_come_from_the_users_pool_and_weigh_alike(tiny, backend):
+    sampler = sampler_for(tiny, backend, sampler="adasir_p", **ADASIR)
+    users = torch.arange(1, 41)
+    negatives = sampler.select(users, query_for(sampler, users))
+    assert (negatives.weights == 1 / 5).all()
+    for user, row in zip(users.tolist(), negatives.ids.tolist()):
+        pool = set(sampler.pools[user].tolist())
+        assert set(row) <= pool <= set(negatives_of(sampler, user))
+
+
+def test_pools_take_users_times_pool_size_numbers(tiny):
+    sampler = sampler_for(tiny, sampler="adasir_u", **ADASIR)
+    (pools,) = sampler.state_dict().values()
+    assert pools.shape == (41, 50)
+    assert pools.element_size() == 4
