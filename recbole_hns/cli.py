@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from recbole_hns.config import default_settings
 from recbole_hns.errors import HNSError
+from recbole_hns.sampler.registry import SAMPLERS
 
 EPILOG = """\
-every setting of RecBole and of the model can be given as --key=value; the sampler's are
-  --sampler=NAME       uniform, popularity, dns (the default), softmax or softmax_v
+every setting of RecBole and of the model can be given as --key=value; ours are
+  --sampler=NAME       {names}
+                       (dns is the default; `recbole-hns samplers` lists them with their settings)
   --N=200              candidates drawn per positive
   --M=20               dns: how many of the hardest candidates are used; smaller is harder
   --rho=0.3            softmax_v: larger is harder
-  --tau=1.0            softmax: smaller is harder
+  --tau=1.0            softmax and others: smaller is harder
   --pool=uniform       where candidates come from: uniform or popularity
   --pool_alpha=1.0     popularity draws an item in proportion to count^pool_alpha
   --pool_block=1       pairs that share one drawn candidate set; 16 is faster
@@ -24,6 +28,7 @@ every setting of RecBole and of the model can be given as --key=value; the sampl
   --hns_backend=auto   numba (CPU), torch (any device), auto
 
 other commands, each with a --help of its own:
+  recbole-hns samplers               all samplers with their settings and defaults
   recbole-hns simulate correlation   how Top-K metrics follow OPAUC (the paper's figure)
   recbole-hns simulate sampling      which negatives a sampler really draws (the paper's figure)
 
@@ -42,11 +47,12 @@ class Parser(argparse.ArgumentParser):
 
 def make_parser() -> Parser:
     """The launcher's own options; all others go to the configuration."""
+    names = textwrap.wrap(", ".join(SAMPLERS), 78)
     parser = Parser(
         prog="recbole-hns",
         usage="recbole-hns --model=MODEL --dataset=DATASET [--sampler=NAME] [--key=value ...]",
         description="Train a RecBole model with hard negative sampling and test it.",
-        epilog=EPILOG,
+        epilog=EPILOG.format(names=("\n" + 23 * " ").join(names)),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -61,6 +67,27 @@ def make_parser() -> Parser:
         "--group_offset", type=int, default=0, help="global rank of this machine's first process"
     )
     return parser
+
+
+def sampler_table() -> str:
+    """Every sampler with a line about it, and its settings with their defaults."""
+    width = max(map(len, SAMPLERS))
+    lines = []
+    for name, entry in SAMPLERS.items():
+        defaults = default_settings(entry)
+        settings = ", ".join(f"{key}={defaults[key]}" for key in entry.keys) or "nothing to set"
+        lines += [f"{name:<{width}}  {entry.about}", f"{'':<{width}}  {settings}"]
+    return "\n".join(lines)
+
+
+def list_samplers(arguments: Sequence[str]) -> None:
+    """Run ``recbole-hns samplers``."""
+    Parser(
+        prog="recbole-hns samplers",
+        description="List all samplers with their settings and defaults.",
+        allow_abbrev=False,
+    ).parse_args(arguments)
+    print(sampler_table())
 
 
 def result_table(result: dict[str, Any]) -> str:
@@ -86,6 +113,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             from recbole_hns import simulate
 
             simulate.main(arguments[1:], Parser)
+            return 0
+        if arguments[:1] == ["samplers"]:
+            list_samplers(arguments[1:])
             return 0
         options, settings = make_parser().parse_known_args(arguments)
         from recbole_hns.quick_start import launch

@@ -22,7 +22,7 @@ from recbole_hns.checks import nearest
 from recbole_hns.errors import HNSError
 from recbole_hns.evaluator.metrics import DEFAULTS as METRIC_DEFAULTS
 from recbole_hns.evaluator.metrics import METRICS, metric_keys, read_settings
-from recbole_hns.sampler.registry import SAMPLERS
+from recbole_hns.sampler.registry import SAMPLERS, Entry
 from recbole_hns.scorer import FAST_SCORERS
 from recbole_hns.spec import SamplerSpec, sampler_keys
 
@@ -82,22 +82,8 @@ class HNSConfig(Config):
     def _load_config_files(self, file_list):
         merged: dict[str, Any] = {}
         for file in file_list or ():
-            merged.update(self._read_yaml(file))
+            merged.update(read_yaml(file, self.yaml_loader))
         return merged
-
-    def _read_yaml(self, file: str | Path) -> dict[str, Any]:
-        try:
-            content = yaml.load(Path(file).read_text("utf-8"), Loader=self.yaml_loader)
-        except OSError as error:
-            raise HNSError(f"config file {file} cannot be read: {error.strerror}.") from error
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            reason = " ".join(str(error).split())
-            raise HNSError(f"config file {file} is not valid YAML: {reason}.") from error
-        if content is None:
-            return {}
-        if not isinstance(content, dict):
-            raise HNSError(f"config file {file} must hold `key: value` lines.")
-        return content
 
     def _load_cmd_line(self):
         values: dict[str, str] = {}
@@ -135,16 +121,15 @@ class HNSConfig(Config):
         if self.internal_config_dict.get("loss_type") == "CE":
             # RecBole's cross-entropy ranks against all items and knows no negatives.
             self.internal_config_dict["loss_type"] = "BPR"
-        overall = self._read_yaml(PROPERTIES / "overall.yaml")
+        overall = read_yaml(PROPERTIES / "overall.yaml", self.yaml_loader)
         sampler = str(self.external_config_dict.get("sampler", overall["sampler"]))
-        layers = (f"model/{model}", f"dataset/{dataset}", f"sampler/{sampler}")
         self.internal_config_dict.update(overall)
-        if sampler in SAMPLERS:
-            self.internal_config_dict.update(SAMPLERS[sampler].defaults)
-        for layer in layers:
+        for layer in (f"model/{model}", f"dataset/{dataset}"):
             file = PROPERTIES / f"{layer}.yaml"
             if file.is_file():
-                self.internal_config_dict.update(self._read_yaml(file))
+                self.internal_config_dict.update(read_yaml(file, self.yaml_loader))
+        if sampler in SAMPLERS:
+            self.internal_config_dict.update(sampler_layer(SAMPLERS[sampler]))
 
     def _get_final_config_dict(self):
         final = super()._get_final_config_dict()
@@ -173,7 +158,7 @@ class HNSConfig(Config):
             return
         # A file written for several models may hold keys of another one.
         for file in (RECBOLE_PROPERTIES / "model").glob("*.yaml"):
-            known.update(self._read_yaml(file))
+            known.update(read_yaml(file, self.yaml_loader))
         for key in given:
             if key not in known:
                 raise HNSError(
@@ -213,6 +198,36 @@ class HNSConfig(Config):
                 f"sampler={self.spec.sampler} cannot train {self.model}: it {why}, which takes a model "
                 f"that scores by a dot product ({names}), or another sampler."
             )
+
+
+# ----------------------------------------------------------------------------------- layers
+
+
+def read_yaml(file: str | Path, loader: type = yaml.SafeLoader) -> dict[str, Any]:
+    """The settings of a property file."""
+    try:
+        content = yaml.load(Path(file).read_text("utf-8"), Loader=loader)
+    except OSError as error:
+        raise HNSError(f"config file {file} cannot be read: {error.strerror}.") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())
+        raise HNSError(f"config file {file} is not valid YAML: {reason}.") from error
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        raise HNSError(f"config file {file} must hold `key: value` lines.")
+    return content
+
+
+def sampler_layer(entry: Entry) -> dict[str, Any]:
+    """What a sampler sets: its own defaults, then its property file."""
+    file = PROPERTIES / "sampler" / f"{entry.name}.yaml"
+    return {**entry.defaults, **(read_yaml(file) if file.is_file() else {})}
+
+
+def default_settings(entry: Entry) -> dict[str, Any]:
+    """The values that a sampler's settings have in a run that gives none."""
+    return {**read_yaml(PROPERTIES / "overall.yaml"), **sampler_layer(entry)}
 
 
 # ----------------------------------------------------------------------------------- checks

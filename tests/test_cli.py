@@ -1,9 +1,11 @@
+import re
 import subprocess
 import sys
 
 import pytest
 
 from recbole_hns.cli import main, result_table
+from recbole_hns.sampler import SAMPLERS
 
 QUICK = ["--epochs=1", "--show_progress=False", "--N=10"]
 
@@ -58,7 +60,18 @@ def test_help_names_the_samplers_and_their_keys(capsys):
     assert stop.value.code == 0
     out = capsys.readouterr().out
     words = ["softmax_v", "popularity", "--rho", "--tau", "--pool_block", "--lr_step_size"]
-    assert all(word in out for word in words)
+    assert all(word in out for word in [*words, *SAMPLERS])
+
+
+def test_samplers_lists_all_with_their_settings(capsys):
+    assert main(["samplers"]) == 0
+    out = capsys.readouterr().out
+    for name, entry in SAMPLERS.items():
+        line, settings = re.search(rf"^{name} +(.*)\n +(.*)$", out, re.MULTILINE).groups()
+        assert line == entry.about
+        assert [part.partition("=")[0] for part in settings.split(", ") if "=" in part] == entry.keys
+    assert "M=20, N=200, pool=uniform" in out
+    assert main(["samplers", "--foo"]) == 2
 
 
 def test_the_command_is_a_real_process_too():

@@ -6,8 +6,9 @@ import pytest
 from recbole.model.general_recommender import BPR
 from recbole.utils import InputType
 
-from recbole_hns import HNSConfig, HNSError
-from recbole_hns.sampler import DNS, Softmax, SoftmaxV, Uniform
+from recbole_hns import HNSConfig, HNSError, SamplerSpec
+from recbole_hns.config import default_settings
+from recbole_hns.sampler import DNS, SAMPLERS, Softmax, SoftmaxV, Uniform
 
 
 def config(model="BPR", dataset="ml-100k", files=None, command_line=(), **settings):
@@ -114,6 +115,16 @@ def test_sequential_models_learn_from_pairs():
         ({"sampler": "softmax", "tau": None}, ["tau=None"]),
         ({"rho": 1.0}, ["rho", "sampler=dns", "M"]),
         ({"sampler": "uniform", "M": 2}, ["M is not a setting of sampler=uniform"]),
+        ({"sampler": "warp", "N": 5}, ["N is not", "max_trials"]),
+        ({"sampler": "warp", "max_trials": 0}, ["max_trials=0"]),
+        ({"sampler": "pris_u", "pool": "popularity"}, ["pool is not", "tau, N, pool_block"]),
+        ({"sampler": "adasir_p", "keep": 1}, ["keep=1", "below 1"]),
+        ({"sampler": "adasir_u", "pool_alpha": 1.0}, ["pool_alpha is not"]),
+        ({"sampler": "non_sampling", "N": 3}, ["which has none"]),
+        ({"sampler": "irgan", "generator_size": 2.5}, ["generator_size=2.5", "whole number"]),
+        ({"sampler": "kernel", "model": "NGCF"}, ["kernel", "NGCF", "dot product"]),
+        ({"sampler": "aobpr", "model": "NGCF"}, ["aobpr", "NGCF", "factors"]),
+        ({"sampler": "warp", "model": "SASRec"}, ["warp", "SASRec"]),
         ({"pool": "popular"}, ["pool=popular", "popularity"]),
         (
             {"sampler": "popularity", "pool": "uniform"},
@@ -158,6 +169,16 @@ def test_broken_files_are_named(tmp_path):
     assert "list.yaml must hold" in refusal(files=["list.yaml"])
     (tmp_path / "empty.yaml").write_text("")
     assert config(files=["empty.yaml"]).spec.N == 200
+
+
+def test_a_models_own_setting_is_not_taken_for_a_samplers():
+    """SGL's `tau`, say, has nothing to do with the softmax's."""
+    model_keys = ["tau"]
+    settings = default_settings(SAMPLERS["dns"])
+    spec = SamplerSpec.from_config({**settings, "tau": 0.1}, given=["tau"], model_keys=model_keys)
+    assert spec.sampler == "dns"
+    with pytest.raises(HNSError, match="tau is not a setting"):
+        SamplerSpec.from_config({**settings, "tau": 0.1}, given=["tau"])
 
 
 def test_settings_of_another_recbole_model_are_allowed_in_a_shared_file():

@@ -19,15 +19,23 @@ from recbole_hns.sampler.warp import WARP, WARPSampler
 
 register_sampler("uniform", Uniform, about="BPR: N uniform negatives")
 register_sampler("popularity", Uniform, pool="popularity", about="N negatives ∝ count^pool_alpha")
-register_sampler("aobpr", AOBPR, AOBPRSampler, about="items that rank high in a factor of the context")
-register_sampler("warp", WARP, WARPSampler, about="the first violator of the margin, weighed by rank")
-register_sampler("irgan", IRGAN, IRGANSampler, about="a generator learns to draw what is ranked wrongly")
-register_sampler("kernel", Kernel, KernelSampler, about="candidates by a quadratic kernel, softmax")
-register_sampler("pris_u", Softmax, pool="uniform", about="importance weights over a uniform pool")
-register_sampler("pris_p", Softmax, pool="popularity", about="importance weights over a popularity pool")
-register_sampler("adasir_u", AdaSIR, AdaSIRSampler, "uniform", "a resampled pool per user")
-register_sampler("adasir_p", AdaSIR, AdaSIRSampler, "popularity", "the same from popular proposals")
-register_sampler("non_sampling", NonSampling, NonSamplingSampler, about="all negatives, exactly")
+register_sampler("aobpr", AOBPR, AOBPRSampler, about="AOBPR: what ranks high in a factor of the context")
+register_sampler("warp", WARP, WARPSampler, about="WARP: the first violator, weighed by rank")
+register_sampler("irgan", IRGAN, IRGANSampler, about="IRGAN: a generator learns to draw")
+register_sampler(
+    "kernel", Kernel, KernelSampler, about="candidates from a quadratic kernel, softmax weights"
+)
+register_sampler("pris_u", Softmax, pool="uniform", about="PRIS(U): importance weights, uniform pool")
+register_sampler(
+    "pris_p", Softmax, pool="popularity", about="PRIS(P): importance weights, popularity pool"
+)
+register_sampler("adasir_u", AdaSIR, AdaSIRSampler, "uniform", "AdaSIR(U): a resampled pool per user")
+register_sampler(
+    "adasir_p", AdaSIR, AdaSIRSampler, "popularity", "AdaSIR(P): the same, popular proposals"
+)
+register_sampler(
+    "non_sampling", NonSampling, NonSamplingSampler, about="the full BPR loss over all negatives"
+)
 register_sampler("dns", DNS, about="DNS(M, N): the M hardest of N candidates")
 register_sampler("softmax", Softmax, about="softmax of the scores at a fixed temperature")
 register_sampler("softmax_v", SoftmaxV, about="Softmax-v(ρ, N): softmax whose temperature adapts")

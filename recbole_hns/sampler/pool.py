@@ -64,8 +64,8 @@ class Pool(Sampler):
         """log q(j | c) of the draw, restricted to the user's negatives; None where it is constant."""
         if self.tables.start is None:
             return None
-        mass = self.tables.mass[users].double()
-        return (self._log_weights[ids.long()] - mass.log()[:, None]).float()
+        log_mass = self.tables.mass[users].double().log().float()
+        return self._log_weights.index_select(0, ids.flatten()).view(ids.shape).sub_(log_mass[:, None])
 
     def negatives_of(self, users: torch.Tensor) -> torch.Tensor:
         """n₋ of each user, (B,)."""
@@ -107,7 +107,7 @@ class Pool(Sampler):
                     "user_inter_num_interval."
                 )
             with np.errstate(divide="ignore"):
-                pool._log_weights = torch.from_numpy(np.log(weights))
+                pool._log_weights = torch.from_numpy(np.log(weights)).float()
         return pool
 
     def to(self, device: torch.device) -> Pool:
