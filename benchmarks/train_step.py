@@ -308,6 +308,7 @@ def main() -> None:
     parser.add_argument("--folder", help=argparse.SUPPRESS)
     options = parser.parse_args()
     sys.argv[1:] = []  # RecBole's Config reads it by itself
+    output = options.json and Path(options.json).absolute()
     if options.memory:
         measure_memory(Path(options.folder), json.loads(options.memory))
         return
@@ -322,8 +323,8 @@ def main() -> None:
     print("\nmilliseconds per step (median; noise between machines)")
     for name, value in report["ms"].items():
         print(f"  {name:<40} {value:8.1f}")
-    if options.json:
-        Path(options.json).write_text(json.dumps(report, indent=2, ensure_ascii=False))
+    if output:
+        output.write_text(json.dumps(report, indent=2, ensure_ascii=False))
 
 
 def run(folder: Path, rounds: int) -> dict:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 import textwrap
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, Callable, NoReturn
 
 from recbole_hns.config import default_settings
 from recbole_hns.errors import HNSError
@@ -29,6 +30,7 @@ every setting of RecBole and of the model can be given as --key=value; ours are
 
 other commands, each with a --help of its own:
   recbole-hns samplers               all samplers with their settings and defaults
+  recbole-hns convert                raw files (.mat, .npz, .csv, lists) to a data set
   recbole-hns simulate correlation   how Top-K metrics follow OPAUC (the paper's figure)
   recbole-hns simulate sampling      which negatives a sampler really draws (the paper's figure)
 
@@ -90,6 +92,22 @@ def list_samplers(arguments: Sequence[str]) -> None:
     print(sampler_table())
 
 
+def _command(module: str) -> Callable[[Sequence[str]], None]:
+    """A command whose module is loaded when it is run."""
+
+    def run(arguments: Sequence[str]) -> None:
+        importlib.import_module(f"recbole_hns.{module}").main(arguments, Parser)
+
+    return run
+
+
+COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
+    "samplers": list_samplers,
+    "convert": _command("convert"),
+    "simulate": _command("simulate"),
+}
+
+
 def result_table(result: dict[str, Any]) -> str:
     """The metrics of the best epoch on validation and of the model tested."""
     valid, test = result["best_valid_result"] or {}, result["test_result"] or {}
@@ -109,13 +127,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit code is 0, or 2 for a mistake that the user can put right."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        if arguments[:1] == ["simulate"]:
-            from recbole_hns import simulate
-
-            simulate.main(arguments[1:], Parser)
-            return 0
-        if arguments[:1] == ["samplers"]:
-            list_samplers(arguments[1:])
+        if arguments[:1] and arguments[0] in COMMANDS:
+            COMMANDS[arguments[0]](arguments[1:])
             return 0
         options, settings = make_parser().parse_known_args(arguments)
         from recbole_hns.quick_start import launch

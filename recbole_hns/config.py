@@ -41,9 +41,10 @@ _LAUNCH_KEYS |= {"local_rank", "group_offset", "neg_sampling", "training_neg_sam
 class HNSConfig(Config):
     """RecBole's configuration with the plugin's layers.
 
-    Later layers win: RecBole's defaults < properties/overall.yaml < model/ < dataset/ < sampler/ <
-    the user's files < ``config_dict`` < ``command_line``. Unlike RecBole's ``Config`` it looks at
-    ``sys.argv`` only when it is handed over as ``command_line``, and evaluates no code in values.
+    Later layers win: RecBole's defaults < properties/overall.yaml < model/ < dataset/ < the property
+    file beside the data < sampler/ < the user's files < ``config_dict`` < ``command_line``. Unlike
+    RecBole's ``Config`` it looks at ``sys.argv`` only when it is handed over as ``command_line``, and
+    evaluates no code in values.
 
     Raises:
         HNSError: for anything a user can put right, before any data is loaded.
@@ -124,10 +125,20 @@ class HNSConfig(Config):
         overall = read_yaml(PROPERTIES / "overall.yaml", self.yaml_loader)
         sampler = str(self.external_config_dict.get("sampler", overall["sampler"]))
         self.internal_config_dict.update(overall)
-        for layer in (f"model/{model}", f"dataset/{dataset}"):
-            file = PROPERTIES / f"{layer}.yaml"
-            if file.is_file():
-                self.internal_config_dict.update(read_yaml(file, self.yaml_loader))
+        model_layer, dataset_layer = (
+            read_yaml(file, self.yaml_loader) if file.is_file() else {}
+            for file in (PROPERTIES / f"model/{model}.yaml", PROPERTIES / f"dataset/{dataset}.yaml")
+        )
+        if self.internal_config_dict["MODEL_TYPE"] != ModelType.GENERAL:
+            # RecBole's other kinds of models have a split and columns that they cannot do without.
+            dataset_layer = {
+                k: v for k, v in dataset_layer.items() if k not in ("eval_args", "load_col")
+            }
+        folder = Path(self.external_config_dict.get("data_path", self.internal_config_dict["data_path"]))
+        beside = folder / dataset / f"{dataset}.yaml"
+        beside_layer = read_yaml(beside, self.yaml_loader) if beside.is_file() else {}
+        for layer in (model_layer, dataset_layer, beside_layer):
+            self.internal_config_dict.update(layer)
         if sampler in SAMPLERS:
             self.internal_config_dict.update(sampler_layer(SAMPLERS[sampler]))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Sequence
 from logging import getLogger
 from typing import Any
@@ -19,6 +20,7 @@ from recbole_hns.data.loader import positives_only
 from recbole_hns.data.locate import ensure_dataset
 from recbole_hns.data.positives import Positives
 from recbole_hns.errors import HNSError
+from recbole_hns.result import make_result, write_result
 from recbole_hns.sampler.pool import refuse_users_without_negatives
 from recbole_hns.trainer import make_trainer
 
@@ -45,7 +47,8 @@ def run_recbole_hns(
 
     Returns:
         What RecBole's ``run_recbole`` returns, ``best_valid_score``, ``valid_score_bigger``,
-        ``best_valid_result`` and ``test_result``, and under ``sampler`` its name and all its settings.
+        ``best_valid_result`` and ``test_result``; under ``sampler`` its name and all its settings; and
+        under ``result_file`` where the run's ``result.json`` is, None where ``result_dir`` is None.
 
     Raises:
         HNSError: for anything that you can put right, in one sentence.
@@ -71,6 +74,7 @@ def _load(config: HNSConfig) -> Dataset:
 
 
 def _train_and_test(config: HNSConfig, data: Dataset, saved: bool) -> dict[str, Any]:
+    start = time.perf_counter()
     init_logger(config)
     logger = getLogger()
     logger.info(sys.argv)
@@ -99,6 +103,12 @@ def _train_and_test(config: HNSConfig, data: Dataset, saved: bool) -> dict[str, 
     logger.info(f"The running environment is as follows:\n{get_environment(config).draw()}")
     logger.info(set_color("best valid ", "yellow") + f": {best_valid_result}")
     logger.info(set_color("test result", "yellow") + f": {test_result}")
+    file = None
+    if config["result_dir"] and (config["local_rank"] == 0 or config["single_spec"]):
+        seconds = time.perf_counter() - start
+        record = make_result(config, trainer, best_valid_result, test_result, seconds)
+        file = write_result(record, config["result_dir"])
+        logger.info(set_color("written", "yellow") + f": {file}")
     if not config["single_spec"]:
         torch.distributed.destroy_process_group()
     return {
@@ -107,6 +117,7 @@ def _train_and_test(config: HNSConfig, data: Dataset, saved: bool) -> dict[str, 
         "best_valid_result": best_valid_result,
         "test_result": test_result,
         "sampler": config.spec.settings,
+        "result_file": None if file is None else str(file),
     }
 
 

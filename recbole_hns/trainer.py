@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import torch
 from recbole.config import Config
 from recbole.data.dataloader import KnowledgeBasedDataLoader
@@ -35,6 +37,7 @@ class HNSTrainerMixin:
         names = getattr(model, "other_parameter_name", [])
         model.other_parameter_name = [*names, "sampler_state"]
         model.sampler_state = {}
+        self.history: list[dict] = []  # of every epoch: its loss, times and validation
 
     def fit(self, train_data, *args, **kwargs):
         """RecBole's ``fit``, after the sampler has been built."""
@@ -76,8 +79,27 @@ class HNSTrainerMixin:
         return self.scorer.loss(batch, query, negatives, self.sampler.generator)
 
     def _train_epoch(self, train_data, epoch_idx, loss_func=None, show_progress=False):
+        start = time.perf_counter()
         self._start_epoch(train_data, epoch_idx)
-        return super()._train_epoch(train_data, epoch_idx, loss_func or self.sampled_loss, show_progress)
+        loss = super()._train_epoch(train_data, epoch_idx, loss_func or self.sampled_loss, show_progress)
+        total = sum(loss) if isinstance(loss, tuple) else loss
+        seconds = time.perf_counter() - start
+        self.history.append({"epoch": epoch_idx, "train_loss": total, "train_seconds": seconds})
+        return loss
+
+    def _valid_epoch(self, valid_data, show_progress=False):
+        start = time.perf_counter()
+        score, result = super()._valid_epoch(valid_data, show_progress)
+        seen = [row["score"] for row in self.history if "score" in row]
+        best = all(score > other if self.valid_metric_bigger else score < other for other in seen)
+        row = {
+            "valid_seconds": time.perf_counter() - start,
+            "score": score,
+            "valid": result,
+            "best": best,
+        }
+        self.history[-1].update(row)
+        return score, result
 
     def _start_epoch(self, train_data, epoch_idx):
         """Everything that changes with the epoch is a function of it, so resuming needs no state."""

@@ -181,6 +181,28 @@ def test_a_models_own_setting_is_not_taken_for_a_samplers():
         SamplerSpec.from_config({**settings, "tau": 0.1}, given=["tau"])
 
 
+def test_data_sets_get_the_papers_preparation():
+    prepared = config(dataset="ml-100k")
+    assert prepared["val_interval"] == {"rating": "[4,inf)"}
+    assert prepared["eval_args"]["split"] == {"RS": [0.72, 0.08, 0.2]}
+    for name, item in (("yelp", "business_id"), ("amazon-books", "item_id"), ("gowalla", "item_id")):
+        prepared = config(dataset=name)
+        assert prepared["user_inter_num_interval"] == "[5,inf)"
+        assert prepared["ITEM_ID_FIELD"] == item
+    assert config(dataset="yelp2018")["benchmark_filename"] == ["train", "valid", "test"]
+    sequential = config("SASRec")
+    assert sequential["eval_args"]["split"] == {"LS": "valid_and_test"}
+    assert config("CKE")["load_col"]["kg"] == ["head_id", "relation_id", "tail_id"]
+
+
+def test_the_property_file_beside_the_data_wins_over_the_packages(tmp_path):
+    (tmp_path / "here" / "yelp").mkdir(parents=True)
+    (tmp_path / "here" / "yelp" / "yelp.yaml").write_text("ITEM_ID_FIELD: item_id\nepochs: 3\n")
+    near = config(dataset="yelp", data_path=str(tmp_path / "here"))
+    assert (near["ITEM_ID_FIELD"], near["epochs"]) == ("item_id", 3)
+    assert config(dataset="yelp", data_path=str(tmp_path / "here"), epochs=4)["epochs"] == 4
+
+
 def test_settings_of_another_recbole_model_are_allowed_in_a_shared_file():
     assert config(mlp_hidden_size=[64, 32])["mlp_hidden_size"] == [64, 32]
 

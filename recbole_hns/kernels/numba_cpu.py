@@ -16,6 +16,7 @@ from recbole_hns.kernels.numba_base import GOLDEN, array, below, jit, mix, split
 from recbole_hns.kernels.numba_tree import draw_kernel  # noqa: F401
 
 FEW_DRAWS = 8
+AT_ONCE = 16  # draws of one pair that first_above has under way
 
 
 def draw(
@@ -53,7 +54,7 @@ def first_above(
     ids = torch.empty((len(users), 1), dtype=torch.int32)
     scores = torch.empty((len(users), 1), dtype=torch.float32)
     trials = torch.empty(len(users), dtype=torch.int64)
-    inputs = (users.numpy(), seed, *_arrays(tables)[:-2], array(context), rows.numpy(), array(items))
+    inputs = (users.numpy(), seed, *_arrays(tables), array(context), rows.numpy(), array(items))
     out = (ids.numpy(), scores.numpy(), trials.numpy())
     split((_first_above_rows, len(users), *inputs, bar.numpy(), max_trials, *out), work=4 * len(users))
     return ids, scores, trials
@@ -380,6 +381,8 @@ def _first_above_rows(
     start,
     guide,
     shift,
+    total,
+    n_items,
     context,
     rows,
     items,
@@ -389,20 +392,37 @@ def _first_above_rows(
     scores,
     trials,
 ):
+    some, their_scores = np.empty(AT_ONCE, dtype=np.int32), np.empty(AT_ONCE, dtype=np.float32)
+    taken = np.zeros(n_items, dtype=np.bool_)
     for b in range(first, last):
         u, c = users[b], context[rows[b]]
         state = mix(seed + np.uint64(b) * GOLDEN)
+        state_own = mix(state)
         trials[b] = 0
-        for t in range(max_trials):
-            own = state + np.uint64(t) * GOLDEN
-            j = _draw_own(own, u, indptr, before, removed, mass, start, guide, shift)
-            v, r = items[j], np.float32(0)
-            for i in range(c.shape[0]):
-                r += c[i] * v[i]
-            ids[b, 0], scores[b, 0] = j, r
-            if not (r <= bar[b]):  # NaN counts as above, so that it shows in the loss
-                trials[b] = t + 1
-                break
+        marked = False
+        t = 0
+        while t < max_trials and trials[b] == 0:
+            count = min(1 if t < FEW_DRAWS else AT_ONCE, max_trials - t)
+            if t >= FEW_DRAWS and not marked:  # only now worth a list of what is taken
+                marked = True
+                for m in range(indptr[u], indptr[u + 1]):
+                    taken[positives[m]] = True
+            for k in range(count):
+                j = _draw_any(state + np.uint64(t + k) * GOLDEN, start, guide, shift, total)
+                if not marked or taken[j]:
+                    own = state_own + np.uint64(t + k) * GOLDEN
+                    j = _draw_own(own, u, indptr, before, removed, mass, start, guide, shift)
+                some[k] = j
+            _score_row(c, items, some[:count], their_scores)
+            for k in range(count):
+                ids[b, 0], scores[b, 0] = some[k], their_scores[k]
+                if not (scores[b, 0] <= bar[b]):  # NaN counts as above, so that it shows in the loss
+                    trials[b] = t + k + 1
+                    break
+            t += count
+        if marked:
+            for m in range(indptr[u], indptr[u + 1]):
+                taken[positives[m]] = False
 
 
 # ------------------------------------------------------------------------------------- gradients

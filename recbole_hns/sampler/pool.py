@@ -57,15 +57,23 @@ class Pool(Sampler):
     def draw(self, users: torch.Tensor, N: int) -> Candidates:
         """N candidates for each user, (B, N)."""
         candidates = self.kernels.draw(self.tables, users, N, self.block, self.generator)
-        candidates.log_q = self.log_q(users, candidates.ids)
+        if self.tables.start is not None:
+            candidates.log_q = self.log_q(users, candidates)
         return candidates
 
-    def log_q(self, users: torch.Tensor, ids: torch.Tensor) -> torch.Tensor | None:
-        """log q(j | c) of the draw, restricted to the user's negatives; None where it is constant."""
-        if self.tables.start is None:
-            return None
-        log_mass = self.tables.mass[users].double().log().float()
-        return self._log_weights.index_select(0, ids.flatten()).view(ids.shape).sub_(log_mass[:, None])
+    def log_q(self, users: torch.Tensor, candidates: Candidates) -> torch.Tensor:
+        """log q(j | c) of the draw, restricted to the user's negatives, (B, N)."""
+        shared, log_mass = candidates.shared, self.tables.mass[users].double().log().float()
+        if shared is None:
+            log_w = self._log_weights_of(candidates.ids)
+        else:  # a block's weights are looked up once, and a pair's own put in
+            log_w = self._log_weights_of(shared.ids).repeat_interleave(shared.G, dim=0)[: len(users)]
+            own = candidates.ids[shared.pair, shared.slot]
+            log_w[shared.pair, shared.slot] = self._log_weights_of(own)
+        return log_w.sub_(log_mass[:, None])
+
+    def _log_weights_of(self, ids: torch.Tensor) -> torch.Tensor:
+        return self._log_weights.index_select(0, ids.flatten()).view(ids.shape)
 
     def negatives_of(self, users: torch.Tensor) -> torch.Tensor:
         """n₋ of each user, (B,)."""

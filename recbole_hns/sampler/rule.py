@@ -84,7 +84,7 @@ class Softmax(Rule):
 
     def weigh(self, r_cj, L, log_q):
         """Self-normalised importance weights of the softmax distribution."""
-        logits = r_cj / self.tau
+        logits = r_cj if self.tau == 1 else r_cj / self.tau
         return torch.softmax(logits if log_q is None else logits - log_q, dim=1)
 
 

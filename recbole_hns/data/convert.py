@@ -1,0 +1,103 @@
+"""From raw interactions to RecBole's atomic files."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import yaml
+from tqdm import tqdm
+
+from recbole_hns.data.interactions import (
+    TEST,
+    TRAIN,
+    VALID,
+    Interactions,
+    hold_out,
+    k_core,
+    split_test,
+    without_repeats,
+)
+from recbole_hns.errors import HNSError
+
+SPLITS = ("paper", "file", "none")
+PARTS = {TRAIN: "train", VALID: "valid", TEST: "test"}
+CHUNK_ROWS = 1_000_000
+
+
+def prepare(data: Interactions, core: int, split: str, seed: int) -> Interactions:
+    """Repeats taken out, the k-core, and the split."""
+    if split == "file" and data.parts is None:
+        raise HNSError(
+            "split=file keeps a test set of the files' own, and these have none: see --split."
+        )
+    data = without_repeats(data)
+    data = k_core(data, core) if core > 1 else data
+    if split == "none":
+        return Interactions(data.users, data.items, data.user_names, data.item_names, data.times)
+    if split == "paper":
+        data = split_test(data, seed)
+    return hold_out(data, seed)
+
+
+def write_dataset(data: Interactions, folder: Path, name: str, overwrite: bool = False) -> list[Path]:
+    """Write ``folder/name/name[.part].inter`` and a property file that tells RecBole how to read them.
+
+    Everything goes to a temporary folder first and is moved when it is complete.
+    """
+    target = folder / name
+    if target.exists() and not overwrite:
+        raise HNSError(f"{target} exists already: choose another --name, or give --overwrite.")
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=f".{name}-") as temporary:
+        work = Path(temporary) / name
+        work.mkdir()
+        if data.parts is None:
+            _write_inter(data, work / f"{name}.inter")
+        else:
+            for part, word in PARTS.items():
+                _write_inter(data.keep(data.parts == part), work / f"{name}.{word}.inter")
+        (work / f"{name}.yaml").write_text(_properties(data), encoding="utf-8")
+        if target.exists():
+            shutil.rmtree(target)
+        work.rename(target)
+    return sorted(target.iterdir())
+
+
+def _properties(data: Interactions) -> str:
+    """How RecBole is to read the files; whatever the data set's name means elsewhere is taken back."""
+    columns = ["user_id", "item_id"] + (["timestamp"] if data.times is not None else [])
+    settings = {
+        "USER_ID_FIELD": "user_id",
+        "ITEM_ID_FIELD": "item_id",
+        "load_col": {"inter": columns},
+        "val_interval": None,
+        "user_inter_num_interval": None,
+        "item_inter_num_interval": None,
+        "benchmark_filename": None if data.parts is None else list(PARTS.values()),
+    }
+    text = "# Written by recbole-hns convert: read by every run on this data set.\n"
+    return text + yaml.safe_dump(settings, sort_keys=False)
+
+
+def _write_inter(data: Interactions, file: Path) -> None:
+    header = ["user_id:token", "item_id:token"]
+    header += ["timestamp:float"] if data.times is not None else []
+    with open(file, "w", encoding="utf-8", newline="") as out:
+        out.write("\t".join(header) + "\n")
+        for first in tqdm(range(0, len(data), CHUNK_ROWS), desc=file.name, leave=False):
+            rows = slice(first, first + CHUNK_ROWS)
+            columns = [
+                _named(data.users[rows], data.user_names),
+                _named(data.items[rows], data.item_names),
+            ]
+            columns += [data.times[rows]] if data.times is not None else []
+            frame = pd.DataFrame(dict(enumerate(columns)))
+            frame.to_csv(out, sep="\t", header=False, index=False)
+
+
+def _named(numbers: np.ndarray, names: np.ndarray | None) -> np.ndarray:
+    return numbers if names is None else names[numbers]

@@ -1,0 +1,200 @@
+"""Reading the files that researchers really have."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import scipy.io
+import scipy.sparse
+from tqdm import tqdm
+
+from recbole_hns.checks import nearest
+from recbole_hns.data.interactions import TEST, TRAIN, Interactions
+from recbole_hns.errors import HNSError
+
+CHUNK_ROWS = 200_000
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns of a table hold what."""
+
+    user: str = "user_id"
+    item: str = "item_id"
+    rating: str | None = None
+    time: str | None = None
+    threshold: float | None = None  # ratings from here on are positive
+
+
+def read_interactions(paths: Sequence[Path], columns: Columns) -> Interactions:
+    """Interactions from files of any known format, told by their names."""
+    files = []
+    for path in paths:
+        if path.is_dir():  # a folder with LightGCN's two lists
+            path = [path / "train.txt", path / "test.txt"]
+        files += path if isinstance(path, list) else [path]
+    for file in files:
+        if not file.is_file():
+            raise HNSError(f"{file} does not exist.")
+    kinds = {_kind(file) for file in files}
+    if len(kinds) > 1:
+        raise HNSError("files of several formats cannot be one data set: name files of one format.")
+    (kind,) = kinds
+    if kind == "lists":
+        return read_lists(files)
+    if kind == "table":
+        return read_tables(files, columns)
+    if len(files) > 1:
+        raise HNSError(f"{kind} is one matrix in one file: name one file.")
+    return read_matrix(files[0])
+
+
+def _kind(file: Path) -> str:
+    kinds = {".mat": ".mat", ".npz": ".npz", ".txt": "lists", ".csv": "table", ".tsv": "table"}
+    kind = kinds.get(file.suffix.lower())
+    if kind is None:
+        raise HNSError(
+            f"{file} is of no known format: .mat and .npz (a sparse matrix), .txt (lists of items, as "
+            "LightGCN's train.txt and test.txt), .csv and .tsv (a table with named columns) are."
+        )
+    return kind
+
+
+def read_matrix(file: Path) -> Interactions:
+    """A sparse matrix of users × items: ``data`` in a .mat, or SciPy's .npz."""
+    try:
+        if file.suffix.lower() == ".mat":
+            content = scipy.io.loadmat(file)
+            if "data" not in content:
+                names = ", ".join(name for name in content if not name.startswith("__")) or "nothing"
+                raise HNSError(f"{file} has no matrix called data; it has {names}.")
+            matrix = content["data"]
+        else:
+            matrix = scipy.sparse.load_npz(file)
+    except HNSError:
+        raise
+    except Exception as error:  # whatever the two readers raise for a broken file
+        reason = " ".join(str(error).split())
+        raise HNSError(f"{file} cannot be read as a matrix: {reason}.") from error
+    matrix = scipy.sparse.coo_matrix(matrix)
+    positive = matrix.data > 0
+    return Interactions(matrix.row[positive].astype(np.int32), matrix.col[positive].astype(np.int32))
+
+
+def read_lists(files: Sequence[Path]) -> Interactions:
+    """Lines ``user item item …`` of numbers; of two files, the one called test is the test set."""
+    if len(files) > 2:
+        raise HNSError("lists of items are one file, or one to train and one to test on.")
+    is_test = ["test" in file.stem for file in files]
+    if len(files) == 2 and sum(is_test) != 1:
+        raise HNSError(
+            f"which of {files[0].name} and {files[1].name} is the test set? Call it test.txt."
+        )
+    users, items, parts = [], [], []
+    for file, test in zip(files, is_test):
+        with open(file, encoding="utf-8") as lines:
+            for number, line in enumerate(tqdm(lines, desc=file.name, unit=" lines", leave=False), 1):
+                try:
+                    user, *taken = np.array(line.split(), dtype=np.int32) if line.strip() else [None]
+                except ValueError as error:
+                    raise HNSError(
+                        f"{file}, line {number}: a user and items are needed, all whole numbers."
+                    ) from error
+                if taken:
+                    items.append(np.array(taken, dtype=np.int32))
+                    users.append(np.full(len(taken), user, dtype=np.int32))
+                    parts.append(np.full(len(taken), TEST if test else TRAIN, dtype=np.int8))
+    if not users:
+        raise HNSError(f"{files[0]} holds no interaction.")
+    both = np.concatenate(parts) if len(files) == 2 else None
+    return Interactions(np.concatenate(users), np.concatenate(items), parts=both)
+
+
+class _Numbers:
+    """Gives every name a number, in the order of their coming."""
+
+    def __init__(self):
+        self.number: dict[str, int] = {}
+
+    def of(self, names: pd.Series) -> np.ndarray:
+        codes, new = pd.factorize(names)
+        numbers = [self.number.setdefault(name, len(self.number)) for name in new]
+        return np.array(numbers, dtype=np.int32)[codes]
+
+    def names(self) -> np.ndarray:
+        return np.array(list(self.number), dtype=object)
+
+
+def read_tables(files: Sequence[Path], columns: Columns) -> Interactions:
+    """CSV or TSV files with a header, read in pieces: a row costs 8 to 16 bytes, a name its text."""
+    users, items = _Numbers(), _Numbers()
+    pieces = []
+    for file in files:
+        for rows in _chunks(file, columns):
+            rows = _positive_rows(file, rows, columns)
+            piece = [users.of(rows[columns.user]), items.of(rows[columns.item])]
+            if columns.time:
+                piece.append(_numeric(file, rows[columns.time]).to_numpy(np.float64))
+            pieces.append(piece)
+    if not sum(len(piece[0]) for piece in pieces):
+        raise HNSError(f"{files[0]} holds no positive interaction.")
+    columns_read = [np.concatenate(column) for column in zip(*pieces)]
+    times = columns_read[2] if columns.time else None
+    return Interactions(*columns_read[:2], users.names(), items.names(), times)
+
+
+def _chunks(file: Path, columns: Columns) -> Iterable[pd.DataFrame]:
+    """The table in pieces, as text; row n of the table, counted from 0, is line n + 2 of the file."""
+    separator = "\t" if file.suffix.lower() == ".tsv" else ","
+    wanted = [name for name in (columns.user, columns.item, columns.rating, columns.time) if name]
+    try:
+        with open(file, encoding="utf-8", newline="") as lines:
+            header = next(csv.reader(lines, delimiter=separator), [])
+        for name in wanted:
+            if name not in header:
+                raise HNSError(
+                    f"{file} has no column {name}{nearest(name, header)}: its columns are "
+                    f"{', '.join(header) or 'none'}."
+                )
+        # All columns are read: with `usecols` pandas would accept lines that have too many fields.
+        reader = pd.read_csv(
+            file,
+            sep=separator,
+            dtype=str,
+            chunksize=CHUNK_ROWS,
+            keep_default_na=False,
+            na_values=[""],
+            skip_blank_lines=False,
+            index_col=False,
+        )
+        with reader, tqdm(desc=file.name, unit=" rows", leave=False) as bar:
+            for rows in reader:
+                yield rows[wanted].dropna(how="all")
+                bar.update(len(rows))
+    except (pd.errors.ParserError, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split()).replace("Error tokenizing data. C error: ", "")
+        raise HNSError(f"{file} is malformed: {reason}.") from error
+
+
+def _positive_rows(file, rows, columns):
+    for name in (columns.user, columns.item):
+        _refuse_rows(file, rows[name].isna(), f"no {name}")
+    if columns.rating is None:
+        return rows
+    return rows[_numeric(file, rows[columns.rating]) >= columns.threshold]
+
+
+def _numeric(file, column):
+    numbers = pd.to_numeric(column, errors="coerce")
+    _refuse_rows(file, numbers.isna(), f"{column.name} is not a number")
+    return numbers
+
+
+def _refuse_rows(file, bad, what):
+    if bad.any():
+        raise HNSError(f"{file}, line {int(bad.idxmax()) + 2}: {what}.")

@@ -1,0 +1,105 @@
+"""``result.json``: everything about a finished run that a report needs."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from datetime import datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from recbole_hns.errors import HNSError
+
+FORMAT = 1
+PACKAGES = ("recbole-hns", "recbole", "torch", "numpy", "numba", "scipy", "pandas", "ray")
+
+
+def make_result(config, trainer, best_valid_result, test_result, seconds: float) -> dict[str, Any]:
+    """The record of a run: configuration, versions, every epoch, the best one, and the test."""
+    best = max(
+        (row for row in trainer.history if row.get("best")), key=lambda row: row["epoch"], default={}
+    )
+    return {
+        "format": FORMAT,
+        "model": config["model"],
+        "dataset": config["dataset"],
+        "sampler": config.spec.settings,
+        "seed": config["seed"],
+        "valid_metric": config["valid_metric"],
+        "valid_metric_bigger": config["valid_metric_bigger"],
+        "best": {
+            "epoch": best.get("epoch"),
+            "score": _plain(trainer.best_valid_score) if best else None,
+            "valid": _plain(best_valid_result),
+        },
+        "test": _plain(test_result),
+        "epochs": _plain(trainer.history),
+        "seconds": round(seconds, 3),
+        "finished": datetime.now().astimezone().isoformat(timespec="seconds"),
+        "versions": versions(),
+        "config": _plain(config.final_config_dict),
+    }
+
+
+def versions() -> dict[str, str]:
+    """What the run ran on."""
+    found = {"python": platform.python_version(), "platform": platform.platform()}
+    for package in PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    found["threads"] = str(torch.get_num_threads())
+    return found
+
+
+def write_result(result: dict[str, Any], folder: str | Path) -> Path:
+    """Write ``result.json`` into a new folder of its own below ``folder``."""
+    name = "-".join([result["model"], result["dataset"], result["sampler"]["sampler"]])
+    name += datetime.now().strftime("-%Y%m%d-%H%M%S")
+    for n in range(1, 10_000):
+        own = Path(folder) / (name if n == 1 else f"{name}-{n}")
+        try:
+            own.mkdir(parents=True)
+            break
+        except FileExistsError:
+            continue
+    return write_json(result, own / "result.json")
+
+
+def write_json(content: Any, file: Path) -> Path:
+    """Write a file whole or not at all."""
+    temporary = file.with_suffix(".tmp")
+    temporary.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    os.replace(temporary, file)
+    return file
+
+
+def read_result(file: Path) -> dict[str, Any]:
+    """A record that :func:`write_result` wrote."""
+    try:
+        result = json.loads(file.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise HNSError(f"{file} cannot be read as a result: {' '.join(str(error).split())}.") from error
+    if not isinstance(result, dict) or result.get("format") != FORMAT:
+        raise HNSError(f"{file} is not a result.json of this version of recbole-hns.")
+    return result
+
+
+def _plain(value: Any) -> Any:
+    """The value as JSON can hold it."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set)):
+        return [_plain(item) for item in value]
+    if isinstance(value, bool) or value is None or isinstance(value, (str, int)):
+        return value
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return str(value)
+    return number if number == number and abs(number) != float("inf") else None
