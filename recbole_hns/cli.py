@@ -31,6 +31,7 @@ every setting of RecBole and of the model can be given as --key=value; ours are
 other commands, each with a --help of its own:
   recbole-hns samplers               all samplers with their settings and defaults
   recbole-hns convert                raw files (.mat, .npz, .csv, lists) to a data set
+  recbole-hns tune                   search settings with Ray Tune, and test the winner
   recbole-hns simulate correlation   how Top-K metrics follow OPAUC (the paper's figure)
   recbole-hns simulate sampling      which negatives a sampler really draws (the paper's figure)
 
@@ -105,6 +106,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
     "samplers": list_samplers,
     "convert": _command("convert"),
     "simulate": _command("simulate"),
+    "tune": _command("tuning"),
 }
 
 

@@ -241,6 +241,11 @@ def default_settings(entry: Entry) -> dict[str, Any]:
     return {**read_yaml(PROPERTIES / "overall.yaml"), **sampler_layer(entry)}
 
 
+def split_seed(config: Config) -> int:
+    """The seed of RecBole's random split: that of the run, unless ``split_seed`` is set."""
+    return config["seed"] if config["split_seed"] is None else config["split_seed"]
+
+
 # ----------------------------------------------------------------------------------- checks
 
 

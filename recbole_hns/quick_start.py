@@ -15,7 +15,7 @@ from recbole.data.dataset import Dataset
 from recbole.model.abstract_recommender import AbstractRecommender
 from recbole.utils import get_environment, init_logger, init_seed, set_color
 
-from recbole_hns.config import HNSConfig
+from recbole_hns.config import HNSConfig, split_seed
 from recbole_hns.data.loader import positives_only
 from recbole_hns.data.locate import ensure_dataset
 from recbole_hns.data.positives import Positives
@@ -57,7 +57,7 @@ def run_recbole_hns(
     if sampler is not None:
         config_dict["sampler"] = sampler
     config = HNSConfig(model, dataset, config_file_list, config_dict, command_line)
-    init_seed(config["seed"], config["reproducibility"])
+    init_seed(split_seed(config), config["reproducibility"])
     return _train_and_test(config, _load(config), saved)
 
 

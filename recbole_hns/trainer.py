@@ -41,6 +41,11 @@ class HNSTrainerMixin:
 
     def fit(self, train_data, *args, **kwargs):
         """RecBole's ``fit``, after the sampler has been built."""
+        self.prepare(train_data)
+        return super().fit(train_data, *args, **kwargs)
+
+    def prepare(self, train_data) -> None:
+        """Build what a training step needs."""
         config, dataset = self.config, train_data._dataset
         rank = config["local_rank"] + (config["offset"] or 0)
         kernels = get_kernels(config.spec.backend, self.device)
@@ -48,7 +53,6 @@ class HNSTrainerMixin:
         self.sampler = make_sampler(config.spec, dataset, self.device, config["seed"], rank)
         self._restore_sampler()
         self._log_hardness()
-        return super().fit(train_data, *args, **kwargs)
 
     def _restore_sampler(self):
         """Go on with the sampler of a checkpoint that was loaded, if it holds one of this kind."""
@@ -91,7 +95,7 @@ class HNSTrainerMixin:
         start = time.perf_counter()
         score, result = super()._valid_epoch(valid_data, show_progress)
         seen = [row["score"] for row in self.history if "score" in row]
-        best = all(score > other if self.valid_metric_bigger else score < other for other in seen)
+        best = all(score >= other if self.valid_metric_bigger else score <= other for other in seen)
         row = {
             "valid_seconds": time.perf_counter() - start,
             "score": score,

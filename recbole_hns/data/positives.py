@@ -29,6 +29,8 @@ class Positives:
         return self.items[self.indptr[user] : self.indptr[user + 1]]
 
     def __getitem__(self, user: int) -> set:
+        if user is None:  # RecBole's full-sort loader asks for the user before the first
+            return set()
         return set(self.row(int(user)).tolist())
 
     def __len__(self) -> int:

@@ -1,0 +1,144 @@
+"""``recbole-hns tune``: a search for settings, as easy as a run."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from recbole_hns.config import PROPERTIES, HNSConfig
+from recbole_hns.errors import HNSError
+from recbole_hns.tuning.search import SCHEDULERS, SearchPlan, make_plan, run_search
+
+__all__ = ["SearchPlan", "main", "make_plan", "run_search"]
+
+EPILOG = """\
+every setting of RecBole, of the model and of the sampler can be given as --key=value; it is then the
+same in all trials. A search file maps settings to domains:
+  M: {grid: [1, 2, 5, 20]}                  every value
+  learning_rate: {loguniform: [1.0e-4, 1.0e-2]}   drawn anew for each of --num_samples; so are
+  tau: {uniform: [0.1, 2.0]}, N: {randint: [50, 500]}, rho: {choice: [0.1, 1, 10]}
+
+the winner is the trial with the best valid_metric on the validation set; only the winner is tested,
+--seeds times. The folder of a search holds trials.csv, best.yaml (for --config_files), summary.json and
+the winner's runs.
+
+examples:
+  recbole-hns tune --model=MF --dataset=ml-100k --sampler=dns
+  recbole-hns tune --model=MF --dataset=gowalla --sampler=softmax_v --search=my.yaml --scheduler=asha
+  recbole-hns tune --resume=tuning/BPR-ml-100k-dns-20260101-120000
+"""
+
+
+def make_parser(parser_class: type[argparse.ArgumentParser]) -> argparse.ArgumentParser:
+    """The command's own options; all others are settings of the trials."""
+    parser = parser_class(
+        prog="recbole-hns tune",
+        usage="recbole-hns tune --model=MODEL --dataset=DATASET --sampler=NAME [--key=value ...]",
+        description="Search settings on the validation set with Ray Tune, and test the winner.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--model", help="a RecBole model; MF is another name for BPR")
+    parser.add_argument("--dataset", help="a RecBole data set; ml-100k is bundled")
+    parser.add_argument("--search", type=Path, help="a search file (the paper's grid of the sampler)")
+    parser.add_argument("--config_files", help='property files, e.g. "a.yaml b.yaml"')
+    parser.add_argument("--num_samples", type=int, default=1, help="draws from the random domains (1)")
+    parser.add_argument("--scheduler", choices=SCHEDULERS, default="none", help="none: an exact grid")
+    parser.add_argument("--seeds", type=int, default=5, help="how often the winner is tested (5)")
+    parser.add_argument("--cpus", type=float, default=1, help="CPUs of a trial (1)")
+    parser.add_argument("--gpus", type=float, default=0, help="GPUs of a trial; fractions share one (0)")
+    parser.add_argument("--ray_address", help="an existing Ray cluster, host:port; here if not given")
+    parser.add_argument(
+        "--storage", type=Path, default=Path("tuning"), help="folder; shared on a cluster"
+    )
+    parser.add_argument("--max_failures", type=int, default=1, help="restarts of a trial that fails (1)")
+    parser.add_argument("--resume", type=Path, help="the folder of a search to go on with")
+    return parser
+
+
+def main(arguments: Sequence[str], parser_class: type[argparse.ArgumentParser]) -> None:
+    """Run ``recbole-hns tune …``."""
+    options, rest = make_parser(parser_class).parse_known_args(arguments)
+    if options.cpus < 0 or options.gpus < 0 or options.cpus + options.gpus == 0:
+        raise HNSError(f"cpus={options.cpus:g}, gpus={options.gpus:g}: a trial needs some of either.")
+    plan, folder = _resumed(options, rest) if options.resume else _new(options, rest)
+    print(f"search: {folder}")
+    summary = run_search(
+        plan,
+        folder,
+        cpus=options.cpus,
+        gpus=options.gpus,
+        ray_address=options.ray_address,
+        max_failures=options.max_failures,
+        resume=options.resume is not None,
+        progress=True,
+    )
+    print(summary_text(summary, folder))
+
+
+def _new(options: argparse.Namespace, rest: Sequence[str]) -> tuple[SearchPlan, Path]:
+    if not options.model or not options.dataset:
+        raise HNSError("a search needs --model and --dataset, e.g. --model=MF --dataset=ml-100k.")
+    files = options.config_files.split() if options.config_files else []
+    settings = _settings(rest)
+    config = HNSConfig(options.model, options.dataset, files, settings)
+    sampler = config.spec.sampler
+    settings = {"sampler": sampler, **settings}
+    search = options.search or PROPERTIES / "search" / f"{sampler}.yaml"
+    if not search.is_file():
+        raise HNSError(f"search file {search} does not exist: give one with --search.")
+    plan = make_plan(
+        options.model,
+        options.dataset,
+        settings,
+        search,
+        files,
+        options.num_samples,
+        options.scheduler,
+        options.seeds,
+    )
+    stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
+    return plan, options.storage / f"{config['model']}-{config['dataset']}-{sampler}-{stamp}"
+
+
+def _resumed(options: argparse.Namespace, rest: Sequence[str]) -> tuple[SearchPlan, Path]:
+    plan = SearchPlan.read(options.resume)
+    given = {"model": options.model, "dataset": options.dataset, **_settings(rest)}
+    known = {"model": plan.model, "dataset": plan.dataset, **plan.settings}
+    for key, value in given.items():
+        if value is not None and known.get(key) != value:
+            raise HNSError(
+                f"resume={options.resume} is the folder of another search: there {key} is "
+                f"{known.get(key, 'not given')}, here {value}."
+            )
+    return plan, options.resume
+
+
+def _settings(arguments: Sequence[str]) -> dict[str, Any]:
+    """``--key=value`` as the configuration reads it."""
+    parser = HNSConfig.__new__(HNSConfig)
+    parser._command_line = list(arguments)
+    return parser._load_cmd_line()
+
+
+def summary_text(summary: dict[str, Any], folder: Path) -> str:
+    """The winner and its test, for the terminal."""
+    best = ", ".join(f"{key}={value}" for key, value in summary["best"].items())
+    lines = [
+        f"best of {summary['trials']} trials on validation: {best} ({summary['valid_metric']} "
+        f"{summary['best_score']:.4f})",
+        f"test over {len(summary['seeds'])} seeds:",
+    ]
+    width = max(map(len, summary["test"]))
+    lines += [
+        f"  {name:<{width}}  {value['mean']:.4f} ± {value['std']:.4f}"
+        for name, value in summary["test"].items()
+    ]
+    if summary["failed"]:
+        lines.append(f"{summary['failed']} trials failed: the reasons are in trials.csv")
+    lines.append(f"written: {folder}/trials.csv, best.yaml, summary.json, runs/")
+    return "\n".join(lines)

@@ -1,0 +1,309 @@
+"""A search on Ray Tune: select on validation, test the winner once."""
+
+from __future__ import annotations
+
+import csv
+import json
+import statistics
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from recbole.trainer import Trainer
+from recbole.utils import get_trainer
+
+from recbole_hns.config import HNSConfig
+from recbole_hns.errors import HNSError
+from recbole_hns.result import write_json
+from recbole_hns.tuning.cluster import connected, parallel_trials, warm_up
+from recbole_hns.tuning.data import prepare_search
+from recbole_hns.tuning.space import Domain, check_space, count_trials, read_space
+
+SCHEDULERS = ("none", "asha", "median", "pbt")
+PBT_KEYS = ("M", "rho", "learning_rate")
+METRIC = "score"
+
+
+@dataclass(frozen=True)
+class SearchPlan:
+    """Everything that decides what a search finds; kept in its folder, for ``--resume``."""
+
+    model: str
+    dataset: str
+    settings: dict[str, Any]  # fixed for all trials, the sampler among them
+    config_files: list[str]
+    space: dict[str, Any]
+    num_samples: int
+    scheduler: str
+    seeds: int
+
+    @classmethod
+    def read(cls, folder: Path) -> SearchPlan:
+        """The plan of a search that was begun."""
+        file = folder / "search.json"
+        try:
+            return cls(**json.loads(file.read_text("utf-8")))
+        except (OSError, ValueError, TypeError) as error:
+            raise HNSError(
+                f"resume={folder} is not the folder of a search: it has no {file.name}."
+            ) from error
+
+    @property
+    def domains(self) -> dict[str, Domain]:
+        """The search space."""
+        return {key: Domain(kind, tuple(values)) for key, (kind, values) in self.space.items()}
+
+    def config(self, searched: dict[str, Any] | None = None) -> HNSConfig:
+        """A configuration of the search."""
+        return HNSConfig(
+            self.model, self.dataset, self.config_files, {**self.settings, **(searched or {})}
+        )
+
+
+def make_plan(
+    model: str,
+    dataset: str,
+    settings: dict[str, Any],
+    search_file: Path,
+    config_files: list[str] | None = None,
+    num_samples: int = 1,
+    scheduler: str = "none",
+    seeds: int = 5,
+) -> SearchPlan:
+    """A plan whose every setting has been tried on the configuration."""
+    space = read_space(search_file)
+    foreign = sorted(set(space) & set(settings))
+    if foreign:
+        raise HNSError(
+            f"{foreign[0]} is both given and searched by {search_file}: leave one of them out."
+        )
+    for name, value in (("num_samples", num_samples), ("seeds", seeds)):
+        if value < 1:
+            raise HNSError(f"{name}={value} is not allowed: at least 1 is needed.")
+    plan = SearchPlan(
+        model=str(model),
+        dataset=str(dataset),
+        settings=settings,
+        config_files=[str(Path(file).absolute()) for file in config_files or ()],
+        space={key: [domain.kind, list(domain.values)] for key, domain in space.items()},
+        num_samples=num_samples,
+        scheduler=scheduler,
+        seeds=seeds,
+    )
+    config = plan.config()
+    if get_trainer(config["MODEL_TYPE"], config["model"]).fit is not Trainer.fit:
+        raise HNSError(
+            f"{config['model']} trains by a procedure of its own, which a search cannot follow."
+        )
+    check_space(space, plan.config)
+    if scheduler == "pbt" and not set(space) & set(PBT_KEYS):
+        raise HNSError(
+            f"scheduler=pbt changes {', '.join(PBT_KEYS)} during training: search one of them."
+        )
+    return plan
+
+
+def run_search(
+    plan: SearchPlan,
+    folder: Path,
+    cpus: float = 1,
+    gpus: float = 0,
+    ray_address: str | None = None,
+    max_failures: int = 0,
+    resume: bool = False,
+    progress: bool = True,
+) -> dict[str, Any]:
+    """Run a search, or go on with one; returns the winner with its repeated test."""
+    from recbole_hns.tuning.live import LiveTable
+    from recbole_hns.tuning.trial import Study
+
+    config = plan.config()
+    folder = folder.absolute()
+    study = Study(
+        plan.model,
+        plan.dataset,
+        tuple(plan.config_files),
+        plan.settings,
+        threads=max(1, int(cpus)),
+        folder=str(Path.cwd()),
+    )
+    data = prepare_search(config)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(asdict(plan), folder / "search.json")
+    with connected(ray_address):
+        slots = min(parallel_trials(cpus, gpus), count_trials(plan.domains, plan.num_samples))
+        warm_up(slots, cpus, gpus)
+        table = LiveTable(list(plan.space), plan, progress)
+        trials = _tune(plan, study, data, folder, cpus, gpus, max_failures, resume, table)
+        write_trials(trials, list(plan.space), folder / "trials.csv")
+        winner = best_trial(trials, config["valid_metric_bigger"])
+        write_best(plan, winner, folder / "best.yaml")
+        tests = _test_winner(plan, winner, folder, cpus, gpus, progress)
+    summary = {
+        "valid_metric": config["valid_metric"],
+        "best": {key: winner[key] for key in plan.space},
+        "best_score": winner["best_score"],
+        "trials": len(trials),
+        "failed": sum(trial["status"] == "failed" for trial in trials),
+        "test": summarise(tests),
+        "seeds": [test["seed"] for test in tests],
+    }
+    write_json(summary, folder / "summary.json")
+    return summary
+
+
+def _tune(plan, study, data, folder, cpus, gpus, max_failures, resume, table) -> list[dict[str, Any]]:
+    from ray import tune
+
+    from recbole_hns.tuning.ray_names import CheckpointConfig, FailureConfig, RunConfig
+    from recbole_hns.tuning.trial import Trial
+
+    trainable = tune.with_resources(
+        tune.with_parameters(Trial, study=study, data=data), {"cpu": cpus, "gpu": gpus}
+    )
+    mode = "max" if plan.config()["valid_metric_bigger"] else "min"
+    if resume and tune.Tuner.can_restore(str(folder / "ray")):
+        tuner = tune.Tuner.restore(str(folder / "ray"), trainable, restart_errored=False)
+        # Ray pickles callbacks with the search; the table is this process' own.
+        _replace_callbacks(tuner, [table])
+    else:
+        tuner = tune.Tuner(
+            trainable,
+            param_space={key: domain.for_ray() for key, domain in plan.domains.items()},
+            tune_config=tune.TuneConfig(
+                metric=METRIC,
+                mode=mode,
+                num_samples=plan.num_samples,
+                scheduler=_scheduler(plan),
+                reuse_actors=plan.scheduler != "pbt",
+                search_alg=_searcher(plan),
+            ),
+            run_config=RunConfig(
+                name="ray",
+                storage_path=str(folder),
+                failure_config=FailureConfig(max_failures=max_failures),
+                checkpoint_config=CheckpointConfig(num_to_keep=1),
+                callbacks=[table],
+                verbose=0,
+            ),
+        )
+    with table:
+        grid = tuner.fit()
+    return [_row(result, plan) for result in grid]
+
+
+def _replace_callbacks(tuner, callbacks) -> None:
+    inner = getattr(tuner, "_local_tuner", None)
+    if inner is not None:
+        inner._run_config.callbacks = callbacks
+
+
+def _searcher(plan: SearchPlan):
+    """Grid and random search with a seed of the run's own."""
+    from ray.tune.search import BasicVariantGenerator
+
+    return BasicVariantGenerator(random_state=plan.config()["seed"])
+
+
+def _scheduler(plan: SearchPlan):
+    from ray.tune import schedulers
+
+    epochs = plan.config()["epochs"]
+    if plan.scheduler == "asha":
+        return schedulers.ASHAScheduler(max_t=epochs, grace_period=max(1, min(5, epochs)))
+    if plan.scheduler == "median":
+        return schedulers.MedianStoppingRule(grace_period=max(1, min(5, epochs)), min_samples_required=3)
+    if plan.scheduler == "pbt":
+        domains = {key: domain for key, domain in plan.domains.items() if key in PBT_KEYS}
+        return schedulers.PopulationBasedTraining(
+            perturbation_interval=max(1, epochs // 10),
+            hyperparam_mutations={key: domain.for_mutation() for key, domain in domains.items()},
+            require_attrs=False,
+        )
+    return schedulers.FIFOScheduler()
+
+
+def _row(result, plan: SearchPlan) -> dict[str, Any]:
+    """A trial as a row of the table."""
+    metrics, config = result.metrics or {}, result.config or {}
+    row = {key: config.get(key) for key in plan.space}
+    row["status"] = "failed" if result.error is not None else "done"
+    row["best_score"] = metrics.get("best_score")
+    row["best_epoch"] = metrics.get("best_epoch")
+    row["epochs"] = metrics.get("epoch")
+    row["seconds"] = metrics.get("time_total_s")
+    valid = {k[5:]: v for k, v in metrics.items() if k.startswith("best_") and "@" in k}
+    row.update({f"valid {name}": value for name, value in valid.items()})
+    row["reason"] = "" if result.error is None else reason_of(result.error)
+    return row
+
+
+def reason_of(error: BaseException | str) -> str:
+    """The last line of a trial's error, which says what went wrong."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__
+
+
+def best_trial(trials: list[dict[str, Any]], bigger: bool) -> dict[str, Any]:
+    """The trial with the best validation score."""
+    scored = [trial for trial in trials if trial["best_score"] is not None]
+    if not scored:
+        reasons = sorted({trial["reason"] for trial in trials if trial["reason"]})
+        raise HNSError(f"every trial failed: {'; '.join(reasons) or 'see the folder of the search'}.")
+    return (max if bigger else min)(scored, key=lambda trial: trial["best_score"])
+
+
+def write_trials(trials: list[dict[str, Any]], keys: list[str], file: Path) -> None:
+    """All trials, one line each."""
+    columns = list(dict.fromkeys([*keys, *(key for trial in trials for key in trial)]))
+    with open(file, "w", newline="", encoding="utf-8") as out:
+        writer = csv.DictWriter(out, columns)
+        writer.writeheader()
+        writer.writerows(trials)
+
+
+def write_best(plan: SearchPlan, winner: dict[str, Any], file: Path) -> None:
+    """The winner as a property file for ``--config_files``."""
+    settings = {**plan.settings, **{key: winner[key] for key in plan.space}}
+    settings = {key: value for key, value in settings.items() if key not in ("model", "dataset")}
+    text = f"# The best of a search on {plan.dataset} with {plan.model}, by validation.\n"
+    file.write_text(
+        text + yaml.safe_dump(settings, sort_keys=False, allow_unicode=True), encoding="utf-8"
+    )
+
+
+def _test_winner(plan, winner, folder, cpus, gpus, progress) -> list[dict[str, Any]]:
+    """Train the winner anew with several seeds, and look at the test set for the first time."""
+    import ray
+    from tqdm import tqdm
+
+    from recbole_hns.tuning.winner import run_winner
+
+    searched = {key: winner[key] for key in plan.space}
+    first = plan.config()["seed"]
+    task = ray.remote(num_cpus=cpus, num_gpus=gpus, max_retries=3)(run_winner)
+    waiting = [
+        task.remote(plan, searched, first + n, str(folder), str(Path.cwd()), max(1, int(cpus)))
+        for n in range(plan.seeds)
+    ]
+    tests = []
+    with tqdm(total=len(waiting), desc="testing the winner", disable=not progress) as bar:
+        while waiting:
+            done, waiting = ray.wait(waiting)
+            tests += ray.get(done)
+            bar.update(len(done))
+    return sorted(tests, key=lambda test: test["seed"])
+
+
+def summarise(tests: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    """Mean and standard deviation of every metric over the seeds."""
+    names = tests[0]["test"]
+    values = {name: [test["test"][name] for test in tests] for name in names}
+    return {
+        name: {
+            "mean": statistics.fmean(column),
+            "std": statistics.stdev(column) if len(column) > 1 else 0.0,
+        }
+        for name, column in values.items()
+    }

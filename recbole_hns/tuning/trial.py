@@ -1,0 +1,129 @@
+"""One trial of a search: a training run that reports its validation after every epoch."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from ray import tune
+from recbole.utils import early_stopping, init_seed
+
+from recbole_hns.config import HNSConfig
+from recbole_hns.trainer import make_trainer
+from recbole_hns.tuning.data import SearchData
+
+CHECKPOINT_SECONDS = 10  # at least this long between two checkpoints of a trial
+
+
+@dataclass(frozen=True)
+class Study:
+    """What all trials of a search have in common."""
+
+    model: str
+    dataset: str
+    config_files: tuple[str, ...]
+    settings: dict[str, Any]
+    threads: int
+    folder: str  # where relative paths of the settings begin
+
+    def config(self, searched: dict[str, Any]) -> HNSConfig:
+        """The configuration of a trial."""
+        settings = {**self.settings, **searched, "show_progress": False, "state": "ERROR"}
+        return HNSConfig(self.model, self.dataset, list(self.config_files), settings)
+
+
+class Trial(tune.Trainable):
+    """Trains with one choice of settings. It is never given a test set, so it cannot report one.
+
+    A step is as many epochs as lie between two validations (``eval_step``).
+    """
+
+    def setup(self, config: dict[str, Any], study: Study, data: SearchData) -> None:
+        """Called by Ray in a new process."""
+        self.study, self.data = study, data
+        self.build(config)
+
+    def build(self, config: dict[str, Any]) -> None:
+        """Make model, sampler and loaders."""
+        study, data = self.study, self.data
+        torch.set_num_threads(study.threads)
+        logging.getLogger().setLevel(logging.ERROR)
+        os.chdir(study.folder)
+        self.hns = study.config({**config, "checkpoint_dir": self.logdir})
+        os.chdir(self.logdir)  # RecBole's trainer opens its TensorBoard folder where it stands
+        init_seed(self.hns["seed"], self.hns["reproducibility"])
+        self.train_data, self.valid_data = data.loaders(self.hns)
+        model = self.hns.model_class(self.hns, data.train).to(self.hns["device"])
+        self.trainer = make_trainer(self.hns, model)
+        self.trainer.eval_collector.data_collect(self.train_data)
+        self.trainer.prepare(self.train_data)
+        self.epoch, self.best = 0, {}
+        self.saved_at = time.monotonic()
+
+    def reset_config(self, new_config: dict[str, Any]) -> bool:
+        """The next trial in the same process; where that fails, Ray tries it in a new one."""
+        try:
+            self.build(new_config)
+        except Exception:  # Ray 2.6 would wait for ever
+            return False
+        return True
+
+    def step(self) -> dict[str, Any]:
+        """Train up to the next validation and report it."""
+        trainer = self.trainer
+        for _ in range(min(trainer.eval_step, trainer.epochs - self.epoch)):
+            loss = trainer._train_epoch(self.train_data, self.epoch)
+            self.epoch += 1
+        score, result = trainer._valid_epoch(self.valid_data)
+        trainer.best_valid_score, trainer.cur_step, stop, better = early_stopping(
+            score,
+            trainer.best_valid_score,
+            trainer.cur_step,
+            max_step=trainer.stopping_step,
+            bigger=trainer.valid_metric_bigger,
+        )
+        if better:
+            self.best = {"best_score": score, "best_epoch": self.epoch - 1}
+            self.best.update({f"best_{name}": value for name, value in result.items()})
+        due = time.monotonic() - self.saved_at > CHECKPOINT_SECONDS
+        return {
+            "epoch": self.epoch,
+            "train_loss": float(sum(loss) if isinstance(loss, tuple) else loss),
+            "score": score,
+            **self.best,
+            "done": bool(stop or self.epoch >= trainer.epochs),
+            "should_checkpoint": due,
+        }
+
+    def save_checkpoint(self, checkpoint_dir: str) -> None:
+        """Everything that the next epoch depends on."""
+        trainer = self.trainer
+        state = {
+            "epoch": self.epoch,
+            "best": self.best,
+            "best_valid_score": float(trainer.best_valid_score),
+            "cur_step": trainer.cur_step,
+            "model": trainer.model.state_dict(),
+            "optimizer": trainer.optimizer.state_dict(),
+            "sampler": trainer.sampler.state_dict(),
+        }
+        torch.save(state, os.path.join(checkpoint_dir, "trial.pth"))
+        self.saved_at = time.monotonic()
+
+    def load_checkpoint(self, checkpoint_dir: str) -> None:
+        """Go on from a checkpoint, with this trial's own settings (population-based training)."""
+        trainer = self.trainer
+        file = os.path.join(checkpoint_dir, "trial.pth")
+        state = torch.load(file, map_location=self.hns["device"], weights_only=True)
+        self.epoch, self.best = state["epoch"], state["best"]
+        trainer.best_valid_score, trainer.cur_step = state["best_valid_score"], state["cur_step"]
+        trainer.model.load_state_dict(state["model"])
+        trainer.optimizer.load_state_dict(state["optimizer"])
+        for group in trainer.optimizer.param_groups:
+            group["lr"], group["weight_decay"] = trainer.learning_rate, trainer.weight_decay
+        if state["sampler"]:
+            trainer.sampler.load_state_dict(state["sampler"])
