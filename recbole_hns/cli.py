@@ -32,6 +32,7 @@ other commands, each with a --help of its own:
   recbole-hns samplers               all samplers with their settings and defaults
   recbole-hns convert                raw files (.mat, .npz, .csv, lists) to a data set
   recbole-hns tune                   search settings with Ray Tune, and test the winner
+  recbole-hns report                 tables, figures and a page from finished runs
   recbole-hns simulate correlation   how Top-K metrics follow OPAUC (the paper's figure)
   recbole-hns simulate sampling      which negatives a sampler really draws (the paper's figure)
 
@@ -107,6 +108,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
     "convert": _command("convert"),
     "simulate": _command("simulate"),
     "tune": _command("tuning"),
+    "report": _command("report"),
 }
 
 

@@ -22,8 +22,8 @@ same in all trials. A search file maps settings to domains:
   tau: {uniform: [0.1, 2.0]}, N: {randint: [50, 500]}, rho: {choice: [0.1, 1, 10]}
 
 the winner is the trial with the best valid_metric on the validation set; only the winner is tested,
---seeds times. The folder of a search holds trials.csv, best.yaml (for --config_files), summary.json and
-the winner's runs.
+--seeds times. The folder of a search holds trials.csv, best.yaml (for --config_files), summary.json, the
+runs and report/report.html.
 
 examples:
   recbole-hns tune --model=MF --dataset=ml-100k --sampler=dns
@@ -140,5 +140,5 @@ def summary_text(summary: dict[str, Any], folder: Path) -> str:
     ]
     if summary["failed"]:
         lines.append(f"{summary['failed']} trials failed: the reasons are in trials.csv")
-    lines.append(f"written: {folder}/trials.csv, best.yaml, summary.json, runs/")
+    lines.append(f"written: {folder}/report/report.html, trials.csv, best.yaml, summary.json")
     return "\n".join(lines)

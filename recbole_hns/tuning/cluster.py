@@ -66,6 +66,9 @@ def warm_up(slots: int, cpus: float, gpus: float) -> None:
 
     @ray.remote(num_cpus=cpus, num_gpus=gpus)
     def load() -> None:
+        import torch._dynamo  # noqa: F401  (torch's optimisers load it when the first one is made)
+
+        import recbole_hns.kernels.numba_cpu
         import recbole_hns.tuning.trial  # noqa: F401
 
         time.sleep(0.5)  # so that no worker loads twice while another does not at all

@@ -15,6 +15,7 @@ from recbole.utils import get_trainer
 
 from recbole_hns.config import HNSConfig
 from recbole_hns.errors import HNSError
+from recbole_hns.report import make_report
 from recbole_hns.result import write_json
 from recbole_hns.tuning.cluster import connected, parallel_trials, warm_up
 from recbole_hns.tuning.data import prepare_search
@@ -127,6 +128,7 @@ def run_search(
         plan.settings,
         threads=max(1, int(cpus)),
         folder=str(Path.cwd()),
+        results=str(folder / "trials"),
     )
     data = prepare_search(config)
     folder.mkdir(parents=True, exist_ok=True)
@@ -150,6 +152,8 @@ def run_search(
         "seeds": [test["seed"] for test in tests],
     }
     write_json(summary, folder / "summary.json")
+    title = f"{config['model']} on {config['dataset']} with {config.spec.sampler}: a search"
+    make_report([folder / "trials", folder / "runs"], folder / "report", title=title)
     return summary
 
 

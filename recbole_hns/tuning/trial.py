@@ -6,6 +6,7 @@ import logging
 import os
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from ray import tune
 from recbole.utils import early_stopping, init_seed
 
 from recbole_hns.config import HNSConfig
+from recbole_hns.result import make_result, write_json
 from recbole_hns.trainer import make_trainer
 from recbole_hns.tuning.data import SearchData
 
@@ -29,6 +31,7 @@ class Study:
     settings: dict[str, Any]
     threads: int
     folder: str  # where relative paths of the settings begin
+    results: str  # where the trials' result.json go
 
     def config(self, searched: dict[str, Any]) -> HNSConfig:
         """The configuration of a trial."""
@@ -61,7 +64,7 @@ class Trial(tune.Trainable):
         self.trainer = make_trainer(self.hns, model)
         self.trainer.eval_collector.data_collect(self.train_data)
         self.trainer.prepare(self.train_data)
-        self.epoch, self.best = 0, {}
+        self.epoch, self.best, self.best_result = 0, {}, {}
         self.saved_at = time.monotonic()
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
@@ -89,6 +92,8 @@ class Trial(tune.Trainable):
         if better:
             self.best = {"best_score": score, "best_epoch": self.epoch - 1}
             self.best.update({f"best_{name}": value for name, value in result.items()})
+            self.best_result = result
+        self.write_result()
         due = time.monotonic() - self.saved_at > CHECKPOINT_SECONDS
         return {
             "epoch": self.epoch,
@@ -98,6 +103,14 @@ class Trial(tune.Trainable):
             "done": bool(stop or self.epoch >= trainer.epochs),
             "should_checkpoint": due,
         }
+
+    def write_result(self) -> None:
+        """The trial so far, as a result without a test."""
+        seconds = sum(row["train_seconds"] + row.get("valid_seconds", 0) for row in self.trainer.history)
+        record = make_result(self.hns, self.trainer, self.best_result, None, seconds)
+        folder = Path(self.study.results) / self.trial_id
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(record, folder / "result.json")
 
     def save_checkpoint(self, checkpoint_dir: str) -> None:
         """Everything that the next epoch depends on."""
@@ -110,6 +123,8 @@ class Trial(tune.Trainable):
             "model": trainer.model.state_dict(),
             "optimizer": trainer.optimizer.state_dict(),
             "sampler": trainer.sampler.state_dict(),
+            "history": trainer.history,
+            "best_result": dict(self.best_result),
         }
         torch.save(state, os.path.join(checkpoint_dir, "trial.pth"))
         self.saved_at = time.monotonic()
@@ -121,6 +136,7 @@ class Trial(tune.Trainable):
         state = torch.load(file, map_location=self.hns["device"], weights_only=True)
         self.epoch, self.best = state["epoch"], state["best"]
         trainer.best_valid_score, trainer.cur_step = state["best_valid_score"], state["cur_step"]
+        trainer.history, self.best_result = state["history"], state["best_result"]
         trainer.model.load_state_dict(state["model"])
         trainer.optimizer.load_state_dict(state["optimizer"])
         for group in trainer.optimizer.param_groups:

@@ -1,0 +1,110 @@
+"""The paper's figures from finished runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from recbole_hns.report.collect import Group, Sweep
+
+SYMBOLS = {"rho": "ρ", "tau": "τ", "lam": "λ", "kernel_alpha": "α"}
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A Top-K metric against a setting, relative to the curve's maximum."""
+
+    metric: str  # NDCG, Recall, …
+    K: int
+    x: list[float]
+    y: list[float]
+
+    @property
+    def best(self) -> int:
+        """The place of the maximum."""
+        return int(np.argmax(self.y))
+
+
+def effect_curves(sweep: Sweep, metrics: Sequence[str]) -> list[Curve]:
+    """A curve for every Top-K metric."""
+    curves = []
+    for name in metrics:
+        family, _, K = name.partition("@")
+        if not K.isdigit():
+            continue
+        means = [group.mean(name) for group in sweep.groups]
+        if all(mean is not None for mean in means) and max(means) > 0:
+            y = [mean / max(means) for mean in means]
+            curves.append(Curve(family, int(K), [float(v) for v in sweep.values], y))
+    return curves
+
+
+def families(curves: Sequence[Curve]) -> list[str]:
+    """The metrics that have a curve."""
+    return list(dict.fromkeys(curve.metric for curve in curves))
+
+
+def symbol(key: str) -> str:
+    """The paper's letter for a setting."""
+    return SYMBOLS.get(key, key)
+
+
+def effect_title(sweep: Sweep) -> str:
+    """What the figure shows, and on which part of the data."""
+    part = "test" if sweep.groups[0].tested else "validation"
+    return (
+        f"The effect of {symbol(sweep.key)} in {sweep.sampler}: {sweep.model} on {sweep.dataset}, {part}"
+    )
+
+
+def plot_effect(sweep: Sweep, curves: Sequence[Curve], file: Path) -> None:
+    """One panel per metric, one curve per K, maxima marked."""
+    from matplotlib import colormaps
+    from matplotlib.figure import Figure
+
+    names = families(curves)
+    figure = Figure(figsize=(max(5.0, 3.6 * len(names)), 4.2))
+    axes = figure.subplots(1, len(names), squeeze=False)[0]
+    for axis, name in zip(axes, names):
+        own = sorted((curve for curve in curves if curve.metric == name), key=lambda c: c.K)
+        colours = colormaps["viridis"](np.linspace(0.15, 0.85, len(own)))
+        for curve, colour in zip(own, colours):
+            place = np.arange(len(curve.x))
+            axis.plot(place, curve.y, "o-", color=colour, ms=4, label=f"K = {curve.K}")
+            axis.plot(
+                place[curve.best], curve.y[curve.best], "*", color=colour, ms=16, mec="black", mew=0.6
+            )
+        axis.set_xticks(np.arange(len(own[0].x)), [f"{x:g}" for x in own[0].x])
+        axis.set_xlabel(symbol(sweep.key), fontsize=11)
+        axis.set_title(
+            name.upper() if name in ("ndcg", "mrr", "map") else name.capitalize(), fontsize=11
+        )
+        axis.grid(alpha=0.3)
+        axis.legend(fontsize=9)
+    axes[0].set_ylabel("relative to the curve's maximum (★)", fontsize=10)
+    figure.suptitle(effect_title(sweep), fontsize=11)
+    figure.tight_layout()
+    figure.savefig(file, dpi=150)
+
+
+def plot_strategies(groups: Sequence[Group], metrics: Sequence[str], title: str, file: Path) -> None:
+    """Bars of the samplers side by side, a panel per metric (the paper's figure 1)."""
+    from matplotlib import colormaps
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(max(4.0, 0.7 * len(groups) + 1.2) * len(metrics), 4.0))
+    axes = figure.subplots(1, len(metrics), squeeze=False)[0]
+    colours = colormaps["viridis"](np.linspace(0.15, 0.85, len(groups)))
+    for axis, metric in zip(axes, metrics):
+        place = np.arange(len(groups))
+        means = [group.mean(metric) or 0 for group in groups]
+        axis.bar(place, means, yerr=[group.std(metric) for group in groups], color=colours, capsize=3)
+        axis.set_xticks(place, [group.label for group in groups], rotation=30, ha="right", fontsize=9)
+        axis.set_title(metric, fontsize=11)
+        axis.grid(axis="y", alpha=0.3)
+    figure.suptitle(title, fontsize=11)
+    figure.tight_layout()
+    figure.savefig(file, dpi=150)
