@@ -51,8 +51,10 @@ def make_report(
 
 def _shown(metrics: Sequence[str] | None, available: Sequence[str]) -> list[str]:
     if metrics is None:
-        preferred = [name for name in available if name.startswith(("ndcg@", "recall@"))]
-        return (preferred or list(available))[:FEW]
+        Ks = sorted({int(K) for name in available for K in [name.partition("@")[2]] if K.isdigit()})
+        ends = dict.fromkeys([*Ks[:1], *Ks[-1:]])
+        preferred = [f"{family}@{K}" for K in ends for family in ("ndcg", "recall")]
+        return [name for name in preferred if name in available] or list(available[:FEW])
     wanted = [name.strip().lower() for name in metrics]
     for name in wanted:
         if name not in available:

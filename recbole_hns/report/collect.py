@@ -67,7 +67,7 @@ class Group:
         return NAMES.get(self.sampler, self.sampler)
 
 
-NAMES = {
+NAMES = {  # in the order of the paper's table
     "uniform": "BPR",
     "popularity": "Popularity",
     "aobpr": "AOBPR",
@@ -80,11 +80,14 @@ NAMES = {
     "adasir_p": "AdaSIR(P)",
     "non_sampling": "Non-Sampling",
     "softmax": "Softmax",
+    "dns": "DNS",
+    "softmax_v": "Softmax-v",
 }
+MODELS = {"BPR": "MF"}  # RecBole's name for matrix factorisation is that of a loss in the paper
 
 
 def collect(paths: Iterable[Path]) -> list[Group]:
-    """The groups of all ``result.json`` below the paths, in the order of their coming."""
+    """The groups of all ``result.json`` below the paths, in the order of the paper's table."""
     groups: dict[tuple, Group] = {}
     for path in paths:
         if not path.exists():
@@ -94,9 +97,18 @@ def collect(paths: Iterable[Path]) -> list[Group]:
             raise HNSError(f"{path} holds no result.json: name the folder of a run or of a search.")
         for file in files:
             run = read_result(file)
-            key = (run["model"], run["dataset"], run["sampler"]["sampler"], _settings(run))
-            groups.setdefault(key, Group(*key)).runs.append(run)
-    return list(groups.values())
+            key = (
+                MODELS.get(run["model"], run["model"]),
+                run["dataset"],
+                run["sampler"]["sampler"],
+                _settings(run),
+            )
+            # A trial and the repeated test of its settings are not the same thing.
+            groups.setdefault((*key, bool(run["test"])), Group(*key)).runs.append(run)
+    order = list(NAMES)
+    return sorted(
+        groups.values(), key=lambda g: order.index(g.sampler) if g.sampler in order else len(order)
+    )
 
 
 def _settings(run: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
@@ -113,6 +125,13 @@ def best_settings(groups: Sequence[Group]) -> list[Group]:
         if group.tested and (key not in best or group.score > best[key].score):
             best[key] = group
     return list(best.values())
+
+
+def metric_name(key: str) -> str:
+    """ndcg@10 as NDCG@10, recall@10 as Recall@10."""
+    family, at, K = key.partition("@")
+    names = {"recall": "Recall", "hit": "Hit", "precision": "Precision"}
+    return names.get(family, family.upper()) + at + K
 
 
 def metrics_of(groups: Sequence[Group]) -> list[str]:

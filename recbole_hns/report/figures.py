@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from recbole_hns.report.collect import Group, Sweep
+from recbole_hns.report.collect import NAMES, Group, Sweep, metric_name
 
 SYMBOLS = {"rho": "ρ", "tau": "τ", "lam": "λ", "kernel_alpha": "α"}
 
@@ -29,7 +29,9 @@ class Curve:
 
 
 def effect_curves(sweep: Sweep, metrics: Sequence[str]) -> list[Curve]:
-    """A curve for every Top-K metric."""
+    """A curve for every K of NDCG and Recall, or of what else there is."""
+    main = [name for name in metrics if name.startswith(("ndcg@", "recall@"))]
+    metrics = main or metrics
     curves = []
     for name in metrics:
         family, _, K = name.partition("@")
@@ -38,7 +40,7 @@ def effect_curves(sweep: Sweep, metrics: Sequence[str]) -> list[Curve]:
         means = [group.mean(name) for group in sweep.groups]
         if all(mean is not None for mean in means) and max(means) > 0:
             y = [mean / max(means) for mean in means]
-            curves.append(Curve(family, int(K), [float(v) for v in sweep.values], y))
+            curves.append(Curve(metric_name(family), int(K), [float(v) for v in sweep.values], y))
     return curves
 
 
@@ -55,9 +57,8 @@ def symbol(key: str) -> str:
 def effect_title(sweep: Sweep) -> str:
     """What the figure shows, and on which part of the data."""
     part = "test" if sweep.groups[0].tested else "validation"
-    return (
-        f"The effect of {symbol(sweep.key)} in {sweep.sampler}: {sweep.model} on {sweep.dataset}, {part}"
-    )
+    name = NAMES.get(sweep.sampler, sweep.sampler)
+    return f"The effect of {symbol(sweep.key)} in {name}: {sweep.model} on {sweep.dataset}, {part}"
 
 
 def plot_effect(sweep: Sweep, curves: Sequence[Curve], file: Path) -> None:
@@ -103,7 +104,7 @@ def plot_strategies(groups: Sequence[Group], metrics: Sequence[str], title: str,
         means = [group.mean(metric) or 0 for group in groups]
         axis.bar(place, means, yerr=[group.std(metric) for group in groups], color=colours, capsize=3)
         axis.set_xticks(place, [group.label for group in groups], rotation=30, ha="right", fontsize=9)
-        axis.set_title(metric, fontsize=11)
+        axis.set_title(metric_name(metric), fontsize=11)
         axis.grid(axis="y", alpha=0.3)
     figure.suptitle(title, fontsize=11)
     figure.tight_layout()

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
-from recbole_hns.report.collect import Group, Sweep
+from recbole_hns.report.collect import Group, Sweep, metric_name
 from recbole_hns.report.figures import Curve, effect_title, families, symbol
 from recbole_hns.report.tables import Cell, Table, _number, note
 
@@ -84,7 +84,7 @@ def make_page(
 
 
 def _table(table: Table) -> str:
-    heads = "".join(f"<th>{html.escape(f'{d} {m}')}</th>" for d, m in table.columns())
+    heads = "".join(f"<th>{html.escape(f'{d} {metric_name(m)}')}</th>" for d, m in table.columns())
     rows = []
     for method in table.methods:
         cells = "".join(_cell(table.cells.get((method, *column))) for column in table.columns())
@@ -107,7 +107,7 @@ def _runs(groups: Sequence[Group], metrics: Sequence[str]) -> str:
     """Every setting that was tried, with what it gave."""
     settings = list(dict.fromkeys(key for group in groups for key, _ in group.settings))
     varied = [k for k in settings if len({str(dict(g.settings).get(k)) for g in groups}) > 1]
-    heads = ["method", "data set", "model", *varied, "seeds", "on", *metrics]
+    heads = ["method", "data set", "model", *varied, "seeds", "on", *map(metric_name, metrics)]
     rows = []
     for group in groups:
         values = dict(group.settings)
@@ -161,7 +161,7 @@ def _bars(groups: Sequence[Group], metrics: Sequence[str]) -> go.Figure:
     figure = go.Figure()
     for group in groups:
         figure.add_bar(
-            x=list(metrics),
+            x=[metric_name(metric) for metric in metrics],
             y=[group.mean(metric) for metric in metrics],
             error_y={"type": "data", "array": [group.std(metric) for metric in metrics]},
             name=group.label,

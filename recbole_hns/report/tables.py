@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from recbole_hns.report.collect import Group, p_value
+from recbole_hns.report.collect import Group, metric_name, p_value
 
 ALPHA = 0.05
 
@@ -80,7 +80,7 @@ def _ranked(here, own, dataset, metric):
 
 def markdown(table: Table) -> str:
     """Best bold, second underlined, ``**`` where the best beats the second significantly."""
-    head = ["method", *(f"{dataset} {metric}" for dataset, metric in table.columns())]
+    head = ["method", *(f"{dataset} {metric_name(metric)}" for dataset, metric in table.columns())]
     lines = ["| " + " | ".join(head) + " |", "| " + " | ".join("---" for _ in head) + " |"]
     for method in table.methods:
         cells = [table.cells.get((method, *column)) for column in table.columns()]
@@ -105,7 +105,7 @@ def latex(table: Table) -> str:
     """The same as a ``tabular`` for booktabs."""
     width = len(table.metrics)
     heads = " & ".join(f"\\multicolumn{{{width}}}{{c}}{{{_tex(d)}}}" for d in table.datasets)
-    metrics = " & ".join(_tex(metric) for _, metric in table.columns())
+    metrics = " & ".join(_tex(metric_name(metric)) for _, metric in table.columns())
     lines = [
         f"\\begin{{tabular}}{{l{'c' * len(table.columns())}}}",
         "\\toprule",
@@ -140,7 +140,7 @@ def note(table: Table) -> str:
     tests = []
     for dataset, metric in table.columns():
         column = [c for key, c in table.cells.items() if key[1:] == (dataset, metric)]
-        tests += [f"{dataset} {metric} p = {c.p:.2g}" for c in column if c.p is not None]
+        tests += [f"{dataset} {metric_name(metric)} p = {c.p:.2g}" for c in column if c.p is not None]
     text = "Mean ± standard deviation over seeds on the test set. Best bold, second underlined."
     if tests:
         text += (

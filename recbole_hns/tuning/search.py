@@ -250,8 +250,8 @@ def reason_of(error: BaseException | str) -> str:
 
 
 def best_trial(trials: list[dict[str, Any]], bigger: bool) -> dict[str, Any]:
-    """The trial with the best validation score."""
-    scored = [trial for trial in trials if trial["best_score"] is not None]
+    """The trial with the best validation score among those that did not fail."""
+    scored = [t for t in trials if t["status"] != "failed" and t["best_score"] is not None]
     if not scored:
         reasons = sorted({trial["reason"] for trial in trials if trial["reason"]})
         raise HNSError(f"every trial failed: {'; '.join(reasons) or 'see the folder of the search'}.")
