@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import socket
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -60,33 +59,13 @@ def _reach(address: str) -> None:
         ) from error
 
 
-def warm_up(slots: int, cpus: float, gpus: float) -> None:
-    """Let as many workers as will train at once load the libraries, which takes seconds, beforehand."""
+def check_fits(cpus: float, gpus: float) -> None:
+    """Refuse trials that no part of the cluster could ever run."""
     import ray
 
-    @ray.remote(num_cpus=cpus, num_gpus=gpus)
-    def load() -> None:
-        import torch._dynamo  # noqa: F401  (torch's optimisers load it when the first one is made)
-
-        import recbole_hns.kernels.numba_cpu
-        import recbole_hns.tuning.trial  # noqa: F401
-
-        time.sleep(0.5)  # so that no worker loads twice while another does not at all
-
-    ray.get([load.remote() for _ in range(slots)])
-
-
-def parallel_trials(cpus: float, gpus: float) -> int:
-    """How many trials fit at once."""
-    import ray
-
-    resources = ray.cluster_resources()
-    fits = [resources.get("CPU", 0) / cpus] if cpus else []
-    fits += [resources.get("GPU", 0) / gpus] if gpus else []
-    count = int(min(fits)) if fits else 1
-    if count < 1:
+    there = ray.cluster_resources()
+    if cpus > there.get("CPU", 0) or gpus > there.get("GPU", 0):
         raise HNSError(
             f"a trial of {cpus:g} CPUs and {gpus:g} GPUs does not fit: there are "
-            f"{resources.get('CPU', 0):g} CPUs and {resources.get('GPU', 0):g} GPUs."
+            f"{there.get('CPU', 0):g} CPUs and {there.get('GPU', 0):g} GPUs."
         )
-    return count

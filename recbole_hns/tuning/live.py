@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,9 @@ class LiveTable(Callback):
         self.bigger = plan.config()["valid_metric_bigger"]
         self.total = count_trials(plan.domains, plan.num_samples)
         self.best: float | None = None
+        self.started = False
         self.bar = None
+        self.first_start = time.perf_counter()  # until a trial starts
 
     def __enter__(self) -> LiveTable:
         self.bar = tqdm(total=self.total, desc="trials", disable=not self.progress)
@@ -33,6 +36,11 @@ class LiveTable(Callback):
     def __getstate__(self) -> dict[str, Any]:
         """Ray saves callbacks with the search; a bar cannot be saved."""
         return {**self.__dict__, "bar": None}
+
+    def on_trial_start(self, iteration, trials, trial, **info) -> None:
+        """Called by Ray when a trial's process is ready."""
+        if not self.started:
+            self.started, self.first_start = True, time.perf_counter()
 
     def on_trial_result(self, iteration, trials, trial, result, **info) -> None:
         """Called by Ray for every report."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import statistics
+import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,9 @@ from recbole_hns.config import HNSConfig
 from recbole_hns.errors import HNSError
 from recbole_hns.report import make_report
 from recbole_hns.result import write_json
-from recbole_hns.tuning.cluster import connected, parallel_trials, warm_up
+from recbole_hns.tuning.cluster import check_fits, connected
 from recbole_hns.tuning.data import prepare_search
-from recbole_hns.tuning.space import Domain, check_space, count_trials, read_space
+from recbole_hns.tuning.space import Domain, check_space, read_space
 
 SCHEDULERS = ("none", "asha", "median", "pbt")
 PBT_KEYS = ("M", "rho", "learning_rate")
@@ -134,10 +135,11 @@ def run_search(
     folder.mkdir(parents=True, exist_ok=True)
     write_json(asdict(plan), folder / "search.json")
     with connected(ray_address):
-        slots = min(parallel_trials(cpus, gpus), count_trials(plan.domains, plan.num_samples))
-        warm_up(slots, cpus, gpus)
+        check_fits(cpus, gpus)
         table = LiveTable(list(plan.space), plan, progress)
+        start = time.perf_counter()
         trials = _tune(plan, study, data, folder, cpus, gpus, max_failures, resume, table)
+        seconds = time.perf_counter() - start
         write_trials(trials, list(plan.space), folder / "trials.csv")
         winner = best_trial(trials, config["valid_metric_bigger"])
         write_best(plan, winner, folder / "best.yaml")
@@ -150,6 +152,8 @@ def run_search(
         "failed": sum(trial["status"] == "failed" for trial in trials),
         "test": summarise(tests),
         "seeds": [test["seed"] for test in tests],
+        "startup_seconds": round(table.first_start - start, 3),  # Ray's workers load the libraries
+        "search_seconds": round(start + seconds - table.first_start, 3),
     }
     write_json(summary, folder / "summary.json")
     title = f"{config['model']} on {config['dataset']} with {config.spec.sampler}: a search"
@@ -194,7 +198,13 @@ def _tune(plan, study, data, folder, cpus, gpus, max_failures, resume, table) ->
         )
     with table:
         grid = tuner.fit()
-    return [_row(result, plan) for result in grid]
+    rows = [_row(result, plan) for result in grid]
+    return sorted(rows, key=lambda row: [_place(row[k], domain) for k, domain in plan.domains.items()])
+
+
+def _place(value, domain: Domain):
+    """Where a value stands in its list, or on its range: Ray has an order of its own after a restart."""
+    return domain.values.index(value) if value in domain.values else value
 
 
 def _replace_callbacks(tuner, callbacks) -> None:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -137,14 +138,15 @@ def test_where_every_trial_fails_that_is_said():
         best_trial(rows, True)
 
 
+@pytest.mark.slow
 def test_a_killed_search_goes_on_and_finds_the_same_winner(tiny, tmp_path):
     """SIGKILL to the driver in the middle; finished trials are kept, and none is repeated."""
-    Path("grid.yaml").write_text("M: {grid: [1, 2, 3, 5, 10, 20]}\n")
+    Path("grid.yaml").write_text("M: {grid: [1, 2, 5, 20]}\n")
     command = [sys.executable, "-m", "recbole_hns", "tune", "--model=MF", "--dataset=ml-100k"]
     options = [
         "--sampler=dns",
         "--search=grid.yaml",
-        "--epochs=25",
+        "--epochs=20",
         "--seeds=1",
         "--valid_metric=NDCG@10",
     ]
@@ -162,7 +164,7 @@ def test_a_killed_search_goes_on_and_finds_the_same_winner(tiny, tmp_path):
     while time.monotonic() < deadline and process.poll() is None:
         results = list(Path("killed").glob("*/trials/*/result.json"))
         epochs = [len(json.loads(file.read_text())["epochs"]) for file in results]
-        if sum(n == 25 for n in epochs) >= 2 and any(0 < n < 25 for n in epochs):
+        if sum(n == 20 for n in epochs) >= 2 and any(0 < n < 20 for n in epochs):
             break
         time.sleep(0.02)
     os.killpg(process.pid, signal.SIGKILL)
@@ -172,12 +174,14 @@ def test_a_killed_search_goes_on_and_finds_the_same_winner(tiny, tmp_path):
     done = {
         file: file.stat().st_mtime_ns
         for file in killed.glob("trials/*/result.json")
-        if len(json.loads(file.read_text())["epochs"]) == 25
+        if len(json.loads(file.read_text())["epochs"]) == 20
     }
-    assert 1 <= len(done) < 6
+    assert 1 <= len(done) < 4
 
     subprocess.run([*command[:4], f"--resume={killed}"], check=True, capture_output=True, timeout=300)
     first, second = (json.loads((folder / "summary.json").read_text()) for folder in (whole, killed))
+    for summary in (first, second):
+        summary.pop("search_seconds"), summary.pop("startup_seconds")
     assert first == second
     assert [row["best_score"] for row in rows_of(whole)] == [
         row["best_score"] for row in rows_of(killed)
@@ -197,6 +201,7 @@ def test_a_cluster_of_two_nodes_loses_one_and_the_search_completes(tiny, tmp_pat
         with connected(cluster.address):
             assert ray.cluster_resources()["CPU"] == 2
             seen = _lose_a_node(plan, tmp_path / "search", cluster, second)
+            assert sum(node["Alive"] for node in ray.nodes()) == 1
         rows = rows_of(tmp_path / "search")
         assert [row["M"] for row in rows] == ["1", "2", "5", "20"]
         assert {row["status"] for row in rows} == {"done"}
@@ -209,17 +214,13 @@ def test_a_cluster_of_two_nodes_loses_one_and_the_search_completes(tiny, tmp_pat
 
 def _lose_a_node(plan, folder, cluster, second):
     """Run a search, and take the second node away as soon as both of them train."""
-    import threading
-
-    from ray.util.state import list_actors
-
     seen = set()
 
     def watch():
         deadline = time.monotonic() + 90
         while time.monotonic() < deadline:
-            actors = [a for a in list_actors(address=cluster.address) if a["state"] == "ALIVE"]
-            seen.update(actor["node_id"] for actor in actors)
+            actors = [a for a in ray._private.state.actors().values() if a["State"] == "ALIVE"]
+            seen.update(actor["Address"]["NodeID"] for actor in actors)
             trained = list(folder.glob("trials/*/result.json"))
             if len(seen) == 2 and len(trained) == 2:
                 cluster.remove_node(second)
@@ -241,6 +242,7 @@ def _lose_a_node(plan, folder, cluster, second):
         (["--model=MF", "--dataset=ml-100k", "--scheduler=best"], "scheduler"),
         (["--model=MF", "--dataset=ml-100k", "--cpus=0"], "a trial needs some"),
         (["--model=MF", "--dataset=ml-100k", "--ray_address=127.0.0.1:1"], "cannot be reached"),
+        (["--model=MF", "--dataset=ml-100k", "--cpus=999"], "does not fit"),
         (["--model=MF", "--dataset=ml-100k", "--ray_address=nonsense"], "cannot be reached"),
         (["--resume=nowhere"], "is not the folder of a search"),
         (["--resume=other", "--dataset=yelp"], "another search: there dataset is ml-100k, here yelp"),

@@ -1,0 +1,110 @@
+# ruff: noqa: I001  (recbole_hns comes before torch: it mends RecBole and settles the threads)
+"""What a search costs beyond the training in it.
+
+    python benchmarks/tune.py [--epochs 15]
+
+Twelve trials of MF with DNS on ml-100k, two at a time on two cores. The bare time is that of the same
+twelve trainings, two at a time in two processes without Ray, with one thread each. The search is timed
+from when Ray's workers have loaded the libraries until the last trial is done.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import recbole_hns  # noqa: F401
+import ray
+import torch
+
+from recbole_hns.tuning import make_plan, run_search
+from recbole_hns.tuning.data import prepare_search
+from recbole_hns.tuning.trial import Study, Trial
+
+MOST = 1.25
+GRID = "M: {grid: [1, 2, 5, 20]}\nlearning_rate: {grid: [0.0005, 0.001, 0.002]}\n"
+
+
+class Bare(Trial):
+    """A trial without Ray."""
+
+    logdir, trial_id = "", ""
+
+    def __init__(self):
+        """Nothing of Ray's."""
+
+
+def bare_training(part: int, settings: dict, start, times) -> None:
+    """Every second training of the grid, one by one; data and models are made outside the clock."""
+    torch.set_num_threads(1)
+    folder = tempfile.mkdtemp()
+    os.chdir(folder)
+    plan = make_grid(settings)
+    data = prepare_search(plan.config())
+    study = Study(plan.model, plan.dataset, (), plan.settings, 1, folder, folder)
+    Bare.logdir = folder
+    domains = plan.domains
+    pairs = itertools.product(domains["M"].values, domains["learning_rate"].values)
+    trials = []
+    for M, rate in itertools.islice(pairs, part, None, 2):
+        trial = Bare()
+        trial.setup({"M": M, "learning_rate": rate}, study, data)
+        trial.step()  # compiles and warms up
+        trial.setup({"M": M, "learning_rate": rate}, study, data)
+        trials.append(trial)
+    start.wait()
+    begin = time.perf_counter()
+    for trial in trials:
+        while not trial.step()["done"]:
+            pass
+    times.put(time.perf_counter() - begin)
+
+
+def bare_seconds(settings: dict) -> float:
+    """Two processes at once, as the search has them: the mean of their times."""
+    context = torch.multiprocessing.get_context("spawn")
+    start, times = context.Barrier(2), context.SimpleQueue()
+    workers = [context.Process(target=bare_training, args=(n, settings, start, times)) for n in (0, 1)]
+    for worker in workers:
+        worker.start()
+    seconds = [times.get(), times.get()]
+    for worker in workers:
+        worker.join()
+    return sum(seconds) / 2
+
+
+def make_grid(settings: dict):
+    """The plan of the search."""
+    Path("grid.yaml").write_text(GRID)
+    return make_plan("MF", "ml-100k", settings, Path("grid.yaml"), seeds=1)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
+    parser.add_argument("--epochs", type=int, default=15)
+    options = parser.parse_args()
+    sys.argv[1:] = []
+    settings = {"sampler": "dns", "epochs": options.epochs, "valid_metric": "NDCG@10"}
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        before = bare_seconds(settings)
+        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+        summary = run_search(make_grid(settings), Path("search"), progress=False)
+        ray.shutdown()
+        bare = (before + bare_seconds(settings)) / 2
+        os.chdir("/")
+    ratio = summary["search_seconds"] / bare
+    print(f"bare training, two at a time    {bare:6.1f} s")
+    print(f"search, two at a time           {summary['search_seconds']:6.1f} s")
+    print(f"before that, workers start      {summary['startup_seconds']:6.1f} s")
+    verdict = "ok" if ratio <= MOST else "MISSED"
+    print(f"search / bare                   {ratio:6.2f} ×   ≤ {MOST} ×  {verdict}")
+
+
+if __name__ == "__main__":
+    main()
