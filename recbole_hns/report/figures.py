@@ -80,9 +80,7 @@ def plot_effect(sweep: Sweep, curves: Sequence[Curve], file: Path) -> None:
             )
         axis.set_xticks(np.arange(len(own[0].x)), [f"{x:g}" for x in own[0].x])
         axis.set_xlabel(symbol(sweep.key), fontsize=11)
-        axis.set_title(
-            name.upper() if name in ("ndcg", "mrr", "map") else name.capitalize(), fontsize=11
-        )
+        axis.set_title(name, fontsize=11)
         axis.grid(alpha=0.3)
         axis.legend(fontsize=9)
     axes[0].set_ylabel("relative to the curve's maximum (★)", fontsize=10)
