@@ -33,15 +33,15 @@ def make_result(config, trainer, best_valid_result, test_result, seconds: float)
         "valid_metric_bigger": config["valid_metric_bigger"],
         "best": {
             "epoch": best.get("epoch"),
-            "score": _plain(trainer.best_valid_score) if best else None,
-            "valid": _plain(best_valid_result),
+            "score": plain(trainer.best_valid_score) if best else None,
+            "valid": plain(best_valid_result),
         },
-        "test": _plain(test_result),
-        "epochs": _plain(trainer.history),
+        "test": plain(test_result),
+        "epochs": plain(trainer.history),
         "seconds": round(seconds, 3),
         "finished": datetime.now().astimezone().isoformat(timespec="seconds"),
         "versions": versions(),
-        "config": _plain(config.final_config_dict),
+        "config": plain(config.final_config_dict),
     }
 
 
@@ -90,12 +90,12 @@ def read_result(file: Path) -> dict[str, Any]:
     return result
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """The value as JSON can hold it."""
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set)):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, bool) or value is None or isinstance(value, (str, int)):
         return value
     try:

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import torch._dynamo  # torch's optimisers load it when the first is made: better while a worker starts
 from ray import tune
 from recbole.utils import early_stopping, init_seed
 
 from recbole_hns.config import HNSConfig
-from recbole_hns.result import make_result, write_json
+from recbole_hns.result import make_result, plain, write_json
 from recbole_hns.trainer import make_trainer
 from recbole_hns.tuning.data import SearchData
 
@@ -117,14 +118,14 @@ class Trial(tune.Trainable):
         trainer = self.trainer
         state = {
             "epoch": self.epoch,
-            "best": self.best,
+            "best": plain(self.best),
             "best_valid_score": float(trainer.best_valid_score),
             "cur_step": trainer.cur_step,
             "model": trainer.model.state_dict(),
             "optimizer": trainer.optimizer.state_dict(),
             "sampler": trainer.sampler.state_dict(),
-            "history": trainer.history,
-            "best_result": dict(self.best_result),
+            "history": plain(trainer.history),
+            "best_result": plain(self.best_result),
         }
         torch.save(state, os.path.join(checkpoint_dir, "trial.pth"))
         self.saved_at = time.monotonic()

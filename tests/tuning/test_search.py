@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import ray
+import torch
 import yaml
 from ray.cluster_utils import Cluster
 
@@ -38,6 +39,24 @@ def plan_for(settings, text="M: {grid: [1, 2, 5, 20]}", seeds=2, **more):
     Path("search.yaml").write_text(text)
     settings = {**QUICK, **settings}
     return make_plan("MF", "tiny", settings, Path("search.yaml"), seeds=seeds, **more)
+
+
+class Bare(trial_module.Trial):
+    """A trial without Ray around it."""
+
+    logdir = trial_id = ""
+
+    def __init__(self):
+        pass
+
+
+def bare_trial(plan, data, **searched):
+    Bare.logdir = os.getcwd()
+    results = os.path.join(os.getcwd(), "results")
+    study = trial_module.Study("MF", "tiny", (), plan.settings, 1, os.getcwd(), results)
+    trial = Bare()
+    trial.setup(searched, study, data)
+    return trial
 
 
 def rows_of(folder):
@@ -86,17 +105,7 @@ def test_what_a_trial_is_given_and_reports_has_nothing_of_the_test_set(tiny):
     pairs = Path(tiny["data_path"], "tiny", "tiny.inter").read_text().splitlines()[1:]
     assert len(train) + len(valid) == round(0.9 * len(pairs))
 
-    class Bare(trial_module.Trial):
-        logdir = os.getcwd()
-        trial_id = "bare"
-
-        def __init__(self):
-            pass
-
-    study = trial_module.Study("MF", "tiny", (), plan.settings, 1, os.getcwd(), os.getcwd() + "/results")
-    trial = Bare()
-    trial.setup({"M": 5}, study, data)
-    report = trial.step()
+    report = bare_trial(plan, data, M=5).step()
     assert not any("test" in key for key in report)
     config = plan.config({"M": 5})
     loaders = SearchData(data.train, data.valid).loaders(config)
@@ -104,6 +113,27 @@ def test_what_a_trial_is_given_and_reports_has_nothing_of_the_test_set(tiny):
         for dataset in [loader._dataset, *getattr(getattr(loader, "_sampler", None), "datasets", [])]:
             own = {*zip(dataset.inter_feat["user_id"].tolist(), dataset.inter_feat["item_id"].tolist())}
             assert own <= train | valid
+
+
+def test_a_trial_goes_on_from_anothers_checkpoint_with_its_own_hardness(tiny, tmp_path):
+    """What population-based training does: weights of the one, settings of the other."""
+    plan = plan_for({**tiny, "epochs": 9})
+    data = prepare_search(plan.config())
+    good = bare_trial(plan, data, M=5, learning_rate=0.001)
+    for _ in range(3):
+        good.step()
+    good.save_checkpoint(str(tmp_path))
+    poor = bare_trial(plan, data, M=1, learning_rate=0.01)
+    poor.load_checkpoint(str(tmp_path))
+    assert poor.epoch == 3
+    assert poor.trainer.sampler.method.M == 1
+    assert poor.trainer.optimizer.param_groups[0]["lr"] == 0.01
+    for name, weight in good.trainer.model.state_dict().items():
+        assert torch.equal(weight, poor.trainer.model.state_dict()[name])
+    # With its own settings a trial goes on exactly where it was.
+    same = bare_trial(plan, data, M=5, learning_rate=0.001)
+    same.load_checkpoint(str(tmp_path))
+    assert same.step()["train_loss"] == good.step()["train_loss"]
 
 
 @pytest.mark.parametrize("scheduler", ["asha", pytest.param("median", marks=pytest.mark.slow), "pbt"])
