@@ -87,14 +87,7 @@ class HNSConfig(Config):
         return merged
 
     def _load_cmd_line(self):
-        values: dict[str, str] = {}
-        for argument in self._command_line:
-            key, equals, value = argument[2:].partition("=")
-            if not argument.startswith("--") or not key or not equals:
-                raise HNSError(f"argument {argument} is not understood: write --key=value.")
-            if values.setdefault(key, value) != value:
-                raise HNSError(f"--{key} is given twice, as {values[key]} and as {value}.")
-        return self._convert_config_dict(values)
+        return read_command_line(self._command_line)
 
     def _convert_config_dict(self, config_dict):
         """Strings to what they spell: numbers, lists, dicts, true, false; never by running them."""
@@ -212,6 +205,18 @@ class HNSConfig(Config):
 
 
 # ----------------------------------------------------------------------------------- layers
+
+
+def read_command_line(arguments: Sequence[str]) -> dict[str, Any]:
+    """Settings given as ``--key=value``."""
+    values: dict[str, str] = {}
+    for argument in arguments:
+        key, equals, value = argument[2:].partition("=")
+        if not argument.startswith("--") or not key or not equals:
+            raise HNSError(f"argument {argument} is not understood: write --key=value.")
+        if values.setdefault(key, value) != value:
+            raise HNSError(f"--{key} is given twice, as {values[key]} and as {value}.")
+    return {key: _literal(value) for key, value in values.items()}
 
 
 def read_yaml(file: str | Path, loader: type = yaml.SafeLoader) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from plotly.offline import get_plotlyjs
 
 from recbole_hns.report.collect import Group, Sweep, metric_name
 from recbole_hns.report.figures import Curve, effect_title, families, symbol
-from recbole_hns.report.tables import Cell, Table, _number, note
+from recbole_hns.report.tables import Cell, Table, mean_and_std, note
 
 STYLE = """
 :root { color-scheme: light; font-family: system-ui, sans-serif; line-height: 1.45; color: #222; }
@@ -100,7 +100,7 @@ def _cell(cell: Cell | None) -> str:
         return "<td data-value=''></td>"
     kind = {1: " class='best'", 2: " class='second'"}.get(cell.place, "")
     star = "**" if cell.significant else ""
-    return f"<td{kind} data-value='{cell.mean}'>{_number(cell)}{star}</td>"
+    return f"<td{kind} data-value='{cell.mean}'>{mean_and_std(cell)}{star}</td>"
 
 
 def _runs(groups: Sequence[Group], metrics: Sequence[str]) -> str:

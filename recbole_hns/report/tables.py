@@ -91,13 +91,14 @@ def markdown(table: Table) -> str:
 def _markdown_cell(cell: Cell | None) -> str:
     if cell is None:
         return ""
-    text = _number(cell)
+    text = mean_and_std(cell)
     if cell.place == 1:
         text = f"**{text}**" + ("\\*\\*" if cell.significant else "")
     return f"<u>{text}</u>" if cell.place == 2 else text
 
 
-def _number(cell: Cell, plus_minus: str = " ± ") -> str:
+def mean_and_std(cell: Cell, plus_minus: str = " ± ") -> str:
+    """0.1234 ± 0.0056; without the second where there is one seed."""
     return f"{cell.mean:.4f}" + (f"{plus_minus}{cell.std:.4f}" if cell.n > 1 else "")
 
 
@@ -123,7 +124,7 @@ def latex(table: Table) -> str:
 def _latex_cell(cell: Cell | None) -> str:
     if cell is None:
         return ""
-    text = _number(cell, " $\\pm$ ")
+    text = mean_and_std(cell, " $\\pm$ ")
     if cell.place == 1:
         return f"\\textbf{{{text}{'**' if cell.significant else ''}}}"
     return f"\\underline{{{text}}}" if cell.place == 2 else text

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from recbole_hns.config import PROPERTIES, HNSConfig
+from recbole_hns.config import PROPERTIES, HNSConfig, read_command_line
 from recbole_hns.errors import HNSError
 from recbole_hns.tuning.search import SCHEDULERS, SearchPlan, make_plan, run_search
 
@@ -84,7 +84,7 @@ def _new(options: argparse.Namespace, rest: Sequence[str]) -> tuple[SearchPlan, 
     if not options.model or not options.dataset:
         raise HNSError("a search needs --model and --dataset, e.g. --model=MF --dataset=ml-100k.")
     files = options.config_files.split() if options.config_files else []
-    settings = _settings(rest)
+    settings = read_command_line(rest)
     config = HNSConfig(options.model, options.dataset, files, settings)
     sampler = config.spec.sampler
     settings = {"sampler": sampler, **settings}
@@ -107,7 +107,7 @@ def _new(options: argparse.Namespace, rest: Sequence[str]) -> tuple[SearchPlan, 
 
 def _resumed(options: argparse.Namespace, rest: Sequence[str]) -> tuple[SearchPlan, Path]:
     plan = SearchPlan.read(options.resume)
-    given = {"model": options.model, "dataset": options.dataset, **_settings(rest)}
+    given = {"model": options.model, "dataset": options.dataset, **read_command_line(rest)}
     known = {"model": plan.model, "dataset": plan.dataset, **plan.settings}
     for key, value in given.items():
         if value is not None and known.get(key) != value:
@@ -116,13 +116,6 @@ def _resumed(options: argparse.Namespace, rest: Sequence[str]) -> tuple[SearchPl
                 f"{known.get(key, 'not given')}, here {value}."
             )
     return plan, options.resume
-
-
-def _settings(arguments: Sequence[str]) -> dict[str, Any]:
-    """``--key=value`` as the configuration reads it."""
-    parser = HNSConfig.__new__(HNSConfig)
-    parser._command_line = list(arguments)
-    return parser._load_cmd_line()
 
 
 def summary_text(summary: dict[str, Any], folder: Path) -> str:
