@@ -128,7 +128,7 @@ def result_table(result: dict[str, Any]) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; the exit code is 0, or 2 for a mistake that the user can put right."""
+    """Run the command; the exit code is 0, 2 for a mistake that can be put right, 130 for Ctrl-C."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         if arguments[:1] and arguments[0] in COMMANDS:
@@ -151,6 +151,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except HNSError as error:
         print(f"recbole-hns: error: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt as stop:
+        print(f"recbole-hns: stopped. {stop}".rstrip(), file=sys.stderr)
+        return 130
     if result is not None:
         print(result_table(result))
     return 0

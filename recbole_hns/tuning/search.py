@@ -198,6 +198,12 @@ def _tune(plan, study, data, folder, cpus, gpus, max_failures, resume, table) ->
         )
     with table:
         grid = tuner.fit()
+    unfinished = [r for r in grid if r.error is None and not (r.metrics or {}).get("done")]
+    if unfinished:  # Ray takes Ctrl-C for itself, saves the search and returns
+        raise KeyboardInterrupt(
+            f"{len(grid) - len(unfinished)} of {len(grid)} trials are finished and kept; go on with "
+            f"recbole-hns tune --resume={folder}"
+        )
     rows = [_row(result, plan) for result in grid]
     return sorted(rows, key=lambda row: [_place(row[k], domain) for k, domain in plan.domains.items()])
 

@@ -220,15 +220,42 @@ def test_a_killed_search_goes_on_and_finds_the_same_winner(tiny, tmp_path):
     assert len(repeated) <= 2  # those that Ray had not noted as finished when it was killed
 
 
+@pytest.mark.slow
+def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(tmp_path):
+    Path("grid.yaml").write_text("M: {grid: [1, 2, 5, 20]}\n")
+    command = [sys.executable, "-m", "recbole_hns", "tune", "--model=MF", "--dataset=ml-100k"]
+    command += ["--sampler=dns", "--search=grid.yaml", "--epochs=60", "--stopping_step=99", "--seeds=1"]
+    process = subprocess.Popen(
+        [*command, "--storage=s"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and not list(Path("s").glob("*/trials/*/result.json")):
+        time.sleep(0.1)
+    time.sleep(2)
+    process.send_signal(signal.SIGINT)
+    error = process.communicate(timeout=120)[1]
+    assert process.returncode == 130
+    (folder,) = Path("s").iterdir()
+    assert f"--resume={folder.absolute()}" in error.splitlines()[-1]
+    assert "Traceback" not in error
+    resumed = subprocess.run(
+        [*command[:4], f"--resume={folder}", "--cpus=1"], capture_output=True, text=True, timeout=200
+    )
+    assert resumed.returncode == 0, resumed.stderr
+    assert {row["epochs"] for row in rows_of(folder)} == {"60"}
+
+
 def test_a_cluster_of_two_nodes_loses_one_and_the_search_completes(tiny, tmp_path):
     if ray.is_initialized():
         ray.shutdown()
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     try:
-        second = cluster.add_node(num_cpus=1)
-        cluster.wait_for_nodes()
         plan = plan_for({**tiny, "epochs": 60, "stopping_step": 100}, seeds=1)
-        with connected(cluster.address):
+        with connected(
+            cluster.address
+        ):  # while there is only the first node, so that the driver is on it
+            second = cluster.add_node(num_cpus=1)
+            cluster.wait_for_nodes()
             assert ray.cluster_resources()["CPU"] == 2
             seen = _lose_a_node(plan, tmp_path / "search", cluster, second)
             assert sum(node["Alive"] for node in ray.nodes()) == 1
