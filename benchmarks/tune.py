@@ -46,7 +46,7 @@ def bare_training(part: int, settings: dict, start, times) -> None:
     os.chdir(folder)
     plan = make_grid(settings)
     data = prepare_search(plan.config())
-    study = Study(plan.model, plan.dataset, (), plan.settings, 1, folder, folder)
+    study = Study(plan, 1, folder)
     Bare.logdir = folder
     domains = plan.domains
     pairs = itertools.product(domains["M"].values, domains["learning_rate"].values)

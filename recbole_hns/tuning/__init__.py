@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from recbole_hns.config import PROPERTIES, HNSConfig, read_command_line
+from recbole_hns.config import PROPERTIES, HNSConfig, read_command_line, read_yaml
 from recbole_hns.errors import HNSError
 from recbole_hns.tuning.search import SCHEDULERS, SearchPlan, make_plan, run_search
+from recbole_hns.tuning.space import read_space
 
 __all__ = ["SearchPlan", "main", "make_plan", "run_search"]
 
@@ -46,9 +48,9 @@ def make_parser(parser_class: type[argparse.ArgumentParser]) -> argparse.Argumen
     parser.add_argument("--dataset", help="a RecBole data set; ml-100k is bundled")
     parser.add_argument("--search", type=Path, help="a search file (the paper's grid of the sampler)")
     parser.add_argument("--config_files", help='property files, e.g. "a.yaml b.yaml"')
-    parser.add_argument("--num_samples", type=int, default=1, help="draws from the random domains (1)")
-    parser.add_argument("--scheduler", choices=SCHEDULERS, default="none", help="none: an exact grid")
-    parser.add_argument("--seeds", type=int, default=5, help="how often the winner is tested (5)")
+    parser.add_argument("--num_samples", type=int, help="draws from the random domains (1)")
+    parser.add_argument("--scheduler", choices=SCHEDULERS, help="none: an exact grid")
+    parser.add_argument("--seeds", type=int, help="how often the winner is tested (5)")
     parser.add_argument("--cpus", type=float, default=1, help="CPUs of a trial (1)")
     parser.add_argument("--gpus", type=float, default=0, help="GPUs of a trial; fractions share one (0)")
     parser.add_argument("--ray_address", help="an existing Ray cluster, host:port; here if not given")
@@ -83,32 +85,27 @@ def main(arguments: Sequence[str], parser_class: type[argparse.ArgumentParser]) 
 def _new(options: argparse.Namespace, rest: Sequence[str]) -> tuple[SearchPlan, Path]:
     if not options.model or not options.dataset:
         raise HNSError("a search needs --model and --dataset, e.g. --model=MF --dataset=ml-100k.")
-    files = options.config_files.split() if options.config_files else []
-    settings = read_command_line(rest)
-    config = HNSConfig(options.model, options.dataset, files, settings)
+    settings = _settings(options, rest)
+    config = HNSConfig(options.model, options.dataset, None, settings)
     sampler = config.spec.sampler
-    settings = {"sampler": sampler, **settings}
     search = options.search or PROPERTIES / "search" / f"{sampler}.yaml"
     if not search.is_file():
         raise HNSError(f"search file {search} does not exist: give one with --search.")
     plan = make_plan(
-        options.model,
-        options.dataset,
-        settings,
-        search,
-        files,
-        options.num_samples,
-        options.scheduler,
-        options.seeds,
+        options.model, options.dataset, {"sampler": sampler, **settings}, search, **_given(options)
     )
     stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
     return plan, options.storage / f"{config['model']}-{config['dataset']}-{sampler}-{stamp}"
 
 
 def _resumed(options: argparse.Namespace, rest: Sequence[str]) -> tuple[SearchPlan, Path]:
+    """The plan of the folder; what is given besides must not contradict it."""
     plan = SearchPlan.read(options.resume)
-    given = {"model": options.model, "dataset": options.dataset, **read_command_line(rest)}
-    known = {"model": plan.model, "dataset": plan.dataset, **plan.settings}
+    given = {"model": options.model, "dataset": options.dataset, **_given(options)}
+    if options.search:
+        given["search"] = read_space(options.search)
+    given.update(_settings(options, rest) if rest or options.config_files else {})
+    known = {**asdict(plan), **plan.settings, "search": plan.domains}
     for key, value in given.items():
         if value is not None and known.get(key) != value:
             raise HNSError(
@@ -116,6 +113,22 @@ def _resumed(options: argparse.Namespace, rest: Sequence[str]) -> tuple[SearchPl
                 f"{known.get(key, 'not given')}, here {value}."
             )
     return plan, options.resume
+
+
+def _given(options: argparse.Namespace) -> dict[str, Any]:
+    """The options of the plan that were given."""
+    values = {key: getattr(options, key) for key in ("num_samples", "scheduler", "seeds")}
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _settings(options: argparse.Namespace, rest: Sequence[str]) -> dict[str, Any]:
+    """What is the same in all trials. Files are read here: other machines need not have them."""
+    settings: dict[str, Any] = {}
+    for file in (options.config_files or "").split():
+        settings.update(read_yaml(file))
+    settings.update(read_command_line(rest))
+    beside = Path(settings.get("data_path", "dataset")) / f"{options.dataset}/{options.dataset}.yaml"
+    return {**(read_yaml(beside) if beside.is_file() else {}), **settings}
 
 
 def summary_text(summary: dict[str, Any], folder: Path) -> str:

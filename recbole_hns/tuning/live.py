@@ -9,16 +9,15 @@ from typing import Any
 from ray.tune import Callback
 from tqdm import tqdm
 
+from recbole_hns.tuning.space import count_trials
+
 
 class LiveTable(Callback):
     """A line for every finished trial, and a bar with the best so far."""
 
-    def __init__(self, keys: list[str], plan, progress: bool):
-        from recbole_hns.tuning.space import count_trials
-
-        self.keys, self.progress = keys, progress
-        self.metric = plan.config()["valid_metric"]
-        self.bigger = plan.config()["valid_metric_bigger"]
+    def __init__(self, plan, config, progress: bool):
+        self.keys, self.progress = list(plan.space), progress
+        self.metric, self.bigger = config["valid_metric"], config["valid_metric_bigger"]
         self.total = count_trials(plan.domains, plan.num_samples)
         self.best: float | None = None
         self.started = False

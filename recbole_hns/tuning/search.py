@@ -34,7 +34,6 @@ class SearchPlan:
     model: str
     dataset: str
     settings: dict[str, Any]  # fixed for all trials, the sampler among them
-    config_files: list[str]
     space: dict[str, Any]
     num_samples: int
     scheduler: str
@@ -58,9 +57,7 @@ class SearchPlan:
 
     def config(self, searched: dict[str, Any] | None = None) -> HNSConfig:
         """A configuration of the search."""
-        return HNSConfig(
-            self.model, self.dataset, self.config_files, {**self.settings, **(searched or {})}
-        )
+        return HNSConfig(self.model, self.dataset, None, {**self.settings, **(searched or {})})
 
 
 def make_plan(
@@ -68,7 +65,6 @@ def make_plan(
     dataset: str,
     settings: dict[str, Any],
     search_file: Path,
-    config_files: list[str] | None = None,
     num_samples: int = 1,
     scheduler: str = "none",
     seeds: int = 5,
@@ -87,7 +83,6 @@ def make_plan(
         model=str(model),
         dataset=str(dataset),
         settings=settings,
-        config_files=[str(Path(file).absolute()) for file in config_files or ()],
         space={key: [domain.kind, list(domain.values)] for key, domain in space.items()},
         num_samples=num_samples,
         scheduler=scheduler,
@@ -122,21 +117,13 @@ def run_search(
 
     config = plan.config()
     folder = folder.absolute()
-    study = Study(
-        plan.model,
-        plan.dataset,
-        tuple(plan.config_files),
-        plan.settings,
-        threads=max(1, int(cpus)),
-        folder=str(Path.cwd()),
-        results=str(folder / "trials"),
-    )
+    study = Study(plan, threads=max(1, int(cpus)), results=str(folder / "trials"))
     data = prepare_search(config)
     folder.mkdir(parents=True, exist_ok=True)
     write_json(asdict(plan), folder / "search.json")
     with connected(ray_address):
         check_fits(cpus, gpus)
-        table = LiveTable(list(plan.space), plan, progress)
+        table = LiveTable(plan, config, progress)
         start = time.perf_counter()
         trials = _tune(plan, study, data, folder, cpus, gpus, max_failures, resume, table)
         seconds = time.perf_counter() - start
@@ -296,13 +283,16 @@ def write_best(plan: SearchPlan, winner: dict[str, Any], file: Path) -> None:
 def _test_winner(plan, winner, folder, cpus, gpus, progress) -> list[dict[str, Any]]:
     """Train the winner anew with several seeds, and look at the test set for the first time."""
     import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
     from tqdm import tqdm
 
     from recbole_hns.tuning.winner import run_winner
 
     searched = {key: winner[key] for key in plan.space}
     first = plan.config()["seed"]
-    task = ray.remote(num_cpus=cpus, num_gpus=gpus, max_retries=3)(run_winner)
+    # A run reads the data set itself, which is surely here.
+    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True)
+    task = ray.remote(num_cpus=cpus, num_gpus=gpus, max_retries=3, scheduling_strategy=here)(run_winner)
     waiting = [
         task.remote(plan, searched, first + n, str(folder), str(Path.cwd()), max(1, int(cpus)))
         for n in range(plan.seeds)

@@ -18,6 +18,7 @@ from recbole_hns.config import HNSConfig
 from recbole_hns.result import make_result, plain, write_json
 from recbole_hns.trainer import make_trainer
 from recbole_hns.tuning.data import SearchData
+from recbole_hns.tuning.search import SearchPlan
 
 CHECKPOINT_SECONDS = 10  # at least this long between two checkpoints of a trial
 
@@ -26,18 +27,13 @@ CHECKPOINT_SECONDS = 10  # at least this long between two checkpoints of a trial
 class Study:
     """What all trials of a search have in common."""
 
-    model: str
-    dataset: str
-    config_files: tuple[str, ...]
-    settings: dict[str, Any]
+    plan: SearchPlan
     threads: int
-    folder: str  # where relative paths of the settings begin
     results: str  # where the trials' result.json go
 
     def config(self, searched: dict[str, Any]) -> HNSConfig:
         """The configuration of a trial."""
-        settings = {**self.settings, **searched, "show_progress": False, "state": "ERROR"}
-        return HNSConfig(self.model, self.dataset, list(self.config_files), settings)
+        return self.plan.config({**searched, "show_progress": False, "state": "ERROR"})
 
 
 class Trial(tune.Trainable):
@@ -56,7 +52,6 @@ class Trial(tune.Trainable):
         study, data = self.study, self.data
         torch.set_num_threads(study.threads)
         logging.getLogger().setLevel(logging.ERROR)
-        os.chdir(study.folder)
         self.hns = study.config({**config, "checkpoint_dir": self.logdir})
         os.chdir(self.logdir)  # RecBole's trainer opens its TensorBoard folder where it stands
         init_seed(self.hns["seed"], self.hns["reproducibility"])

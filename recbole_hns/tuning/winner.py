@@ -36,6 +36,6 @@ def run_winner(
             "state": "ERROR",
         }
         own.mkdir(parents=True, exist_ok=True)
-        run_recbole_hns(plan.model, plan.dataset, None, plan.config_files, settings)
+        run_recbole_hns(plan.model, plan.dataset, config_dict=settings)
         done = sorted(own.glob("*/result.json"))
     return json.loads(done[0].read_text("utf-8"))

@@ -8,6 +8,13 @@ from conftest import fits, negatives_of, query_for, sampler_for
 WARP = {"sampler": "warp", "max_trials": 30}
 
 
+def draw_until_above(sampler, users, query, max_trials):
+    vectors = (query.context, query.rows, query.items)
+    bar = query.positive_scores() - 1
+    kernels, tables = sampler.pool.kernels, sampler.pool.tables
+    return kernels.first_above(tables, users, *vectors, bar, max_trials, sampler.generator)
+
+
 def test_draws_until_the_first_violator_of_the_margin(tiny, backend):
     """The negative violates, and the t that was counted is geometric; χ² at α = 10⁻⁴, seed fixed."""
     sampler = sampler_for(tiny, backend, **WARP)
@@ -20,16 +27,7 @@ def test_draws_until_the_first_violator_of_the_margin(tiny, backend):
     share = len(violators) / len(negatives)
     assert 0.05 < share < 0.95
 
-    ids, _, trials = sampler.pool.kernels.first_above(
-        sampler.pool.tables,
-        users,
-        query.context,
-        query.rows,
-        query.items,
-        query.positive_scores() - 1,
-        30,
-        sampler.generator,
-    )
+    ids, _, trials = draw_until_above(sampler, users, query, 30)
     found = trials > 0
     drawn = np.bincount(ids[found, 0], minlength=len(scores))
     assert drawn.sum() == drawn[violators].sum()
@@ -62,16 +60,7 @@ def test_the_estimated_rank_follows_the_true_one(tiny):
     bar = float(query.positive_scores()[0]) - 1
     negatives = negatives_of(sampler, 7)
     p = sum(float(scores[j]) > bar for j in negatives) / len(negatives)
-    trials = sampler.pool.kernels.first_above(
-        sampler.pool.tables,
-        users,
-        query.context,
-        query.rows,
-        query.items,
-        query.positive_scores() - 1,
-        1000,
-        sampler.generator,
-    )[2]
+    trials = draw_until_above(sampler, users, query, 1000)[2]
     estimate = float((len(negatives) / trials).mean())
     assert estimate == pytest.approx(len(negatives) * p * np.log(1 / p) / (1 - p), rel=0.05)
 

@@ -16,8 +16,8 @@ import torch
 import yaml
 from ray.cluster_utils import Cluster
 
-from recbole_hns import HNSConfig, HNSError, run_recbole_hns
-from recbole_hns.cli import main
+from recbole_hns import HNSConfig, HNSError, run_recbole_hns, tuning
+from recbole_hns.cli import Parser, main
 from recbole_hns.tuning import make_plan, run_search
 from recbole_hns.tuning import trial as trial_module
 from recbole_hns.tuning.cluster import connected
@@ -53,7 +53,7 @@ class Bare(trial_module.Trial):
 def bare_trial(plan, data, **searched):
     Bare.logdir = os.getcwd()
     results = os.path.join(os.getcwd(), "results")
-    study = trial_module.Study("MF", "tiny", (), plan.settings, 1, os.getcwd(), results)
+    study = trial_module.Study(plan, 1, results)
     trial = Bare()
     trial.setup(searched, study, data)
     return trial
@@ -91,6 +91,23 @@ def test_a_search_selects_on_validation_and_tests_the_winner_only(tiny, local_ra
     settings = yaml.safe_load((folder / "best.yaml").read_text())
     assert settings["M"] == HNSConfig("MF", "tiny", [str(folder / "best.yaml")]).spec.method.M
     assert (folder / "report" / "report.html").stat().st_size > 1_000_000
+
+
+def test_a_trial_needs_no_file_of_the_machine_that_began_the_search(tiny, tmp_path, monkeypatch):
+    """On a cluster only the storage is shared: property files are read when the search begins."""
+    Path("mine.yaml").write_text("N: 30\n")
+    data = Path(tiny["data_path"]) / "tiny"
+    (data / "tiny.yaml").write_text("epochs: 4\n")
+    Path("search.yaml").write_text("M: {grid: [1, 2]}")
+    arguments = ["--model=MF", "--dataset=tiny", f"--data_path={tiny['data_path']}"]
+    arguments += ["--config_files=mine.yaml", "--search=search.yaml"]
+    options, rest = tuning.make_parser(Parser).parse_known_args(arguments)
+    plan, _ = tuning._new(options, rest)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    for file in ("mine.yaml", "search.yaml", "data/tiny/tiny.yaml"):
+        (tmp_path / file).unlink()
+    assert (plan.config()["N"], plan.config()["epochs"]) == (30, 4)
 
 
 def test_what_a_trial_is_given_and_reports_has_nothing_of_the_test_set(tiny):
@@ -302,14 +319,17 @@ def _lose_a_node(plan, folder, cluster, second):
         (["--model=MF", "--dataset=ml-100k", "--cpus=999"], "does not fit"),
         (["--model=MF", "--dataset=ml-100k", "--ray_address=nonsense"], "cannot be reached"),
         (["--resume=nowhere"], "is not the folder of a search"),
+        (["--resume=other", "--search=other/s.yaml"], "another search: there search is"),
+        (["--resume=other", "--seeds=3"], "another search: there seeds is 1, here 3"),
         (["--resume=other", "--dataset=yelp"], "another search: there dataset is ml-100k, here yelp"),
     ],
 )
 def test_a_mistake_gets_one_line_and_exit_code_2(arguments, words, capsys):
     Path("other").mkdir()
-    search = {"model": "MF", "dataset": "ml-100k", "settings": {"sampler": "dns"}, "config_files": []}
+    search = {"model": "MF", "dataset": "ml-100k", "settings": {"sampler": "dns"}}
     search.update(space={"M": ["grid", [1]]}, num_samples=1, scheduler="none", seeds=1)
     Path("other/search.json").write_text(json.dumps(search))
+    Path("other/s.yaml").write_text("M: {grid: [1, 2]}")
     started = time.monotonic()
     assert main(["tune", *arguments]) == 2
     assert time.monotonic() - started < 20
