@@ -93,7 +93,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         before = bare_seconds(settings)
-        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+        ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
         summary = run_search(make_grid(settings), Path("search"), progress=False)
         ray.shutdown()
         bare = (before + bare_seconds(settings)) / 2

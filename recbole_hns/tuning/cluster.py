@@ -37,7 +37,8 @@ def connected(address: str | None) -> Iterator[None]:
             reason = " ".join(str(error).split())[:200]
             raise HNSError(f"ray_address={address} cannot be joined: {reason}") from error
     else:
-        ray.init(include_dashboard=False, **quiet)
+        # "local": without it Ray would join any cluster that happens to run on this machine.
+        ray.init(address="local", include_dashboard=False, **quiet)
     try:
         yield
     finally:

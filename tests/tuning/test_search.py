@@ -30,7 +30,7 @@ QUICK = {"sampler": "dns", "N": 20, "epochs": 3, "valid_metric": "NDCG@10", "sho
 @pytest.fixture(scope="module")
 def local_ray():
     """One Ray of this machine's own for the searches of this file that need no other."""
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
     yield
     ray.shutdown()
 
