@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import MISSING, field, fields
+from typing import Any, Callable
 
 from recbole_hns.errors import HNSError
 
@@ -59,3 +60,22 @@ def one_of(config: dict[str, Any], key: str, allowed: Iterable[str]) -> str:
             f"{key}={value} is unknown{nearest(value, allowed)}: choose one of {', '.join(allowed)}."
         )
     return value
+
+
+def setting(about: str, default: Any = MISSING, check: Callable | None = None) -> Any:
+    """A dataclass field that is a setting: ``about`` says what it is, ``check`` what it may be.
+
+    Without ``check`` an ``int`` is at least 1 and a ``float`` greater than 0.
+    """
+    return field(default=default, metadata={"about": about, "check": check})
+
+
+def read_settings(owner: type, config: dict[str, Any]) -> dict[str, Any]:
+    """The settings that a dataclass has, out of a configuration, checked."""
+    values = {}
+    for one in fields(owner):
+        default = integer if one.type in (int, "int") else positive
+        check = one.metadata.get("check") or default
+        about = one.metadata.get("about", f"a setting of {owner.__name__}")
+        values[one.name] = check(config, one.name, about)
+    return values

@@ -24,12 +24,14 @@ every setting of RecBole and of the model can be given as --key=value; ours are
   --pool=uniform       where candidates come from: uniform or popularity
   --pool_alpha=1.0     popularity draws an item in proportion to count^pool_alpha
   --pool_block=1       pairs that share one drawn candidate set; 16 is faster
+  --pair_loss=bpr      or bce, hinge (--margin=1), softmax, infonce (--temperature=1)
   --lr_step_size=5     decay the learning rate every 5 epochs (default: never) ...
   --lr_gamma=0.95      ... by this factor
   --hns_backend=auto   numba (CPU), torch (any device), auto
 
 other commands, each with a --help of its own:
   recbole-hns samplers               all samplers with their settings and defaults
+  recbole-hns models                 RecBole's models and how each is trained
   recbole-hns convert                raw files (.mat, .npz, .csv, lists) to a data set
   recbole-hns tune                   search settings with Ray Tune, and test the winner
   recbole-hns report                 tables, figures and a page from finished runs
@@ -105,6 +107,7 @@ def _command(module: str) -> Callable[[Sequence[str]], None]:
 
 COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
     "samplers": list_samplers,
+    "models": _command("support"),
     "convert": _command("convert"),
     "simulate": _command("simulate"),
     "tune": _command("tuning"),

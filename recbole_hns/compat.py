@@ -6,10 +6,12 @@ than RecBole's own modules. :func:`apply` runs once, when ``recbole_hns`` is imp
 
 from __future__ import annotations
 
+import functools
 import inspect
 import types
 import warnings
 
+import numpy as np
 import scipy.sparse as sp
 import torch
 
@@ -54,6 +56,24 @@ def load_own_checkpoints() -> None:
     trainer.torch = TorchForRecBole("torch")
 
 
+def narrow_preloaded_weights() -> None:
+    """Give models vectors trained elsewhere in the width of their own.
+
+    RecBole keeps ``preload_weight`` in 64 bits, which KSR multiplies with 32 and torch refuses.
+    """
+    from recbole.data.dataset import Dataset
+
+    original = Dataset.get_preload_weight
+    if hasattr(original, "__wrapped__"):
+        return
+
+    @functools.wraps(original)
+    def get_preload_weight(self, field):
+        return original(self, field).astype(np.float32)
+
+    Dataset.get_preload_weight = get_preload_weight
+
+
 def quiet_recbole() -> None:
     """Keep warnings about RecBole's own code from users, who can do nothing about them.
 
@@ -68,4 +88,5 @@ def apply() -> None:
     """Apply every shim; applying them again changes nothing."""
     restore_dok_update()
     load_own_checkpoints()
+    narrow_preloaded_weights()
     quiet_recbole()

@@ -10,12 +10,10 @@ from typing import Any
 import recbole
 import yaml
 from recbole.config import Config
-from recbole.data.dataloader import UserDataLoader
-from recbole.data.utils import get_dataloader
 from recbole.evaluator.base_metric import TopkMetric
 from recbole.evaluator.register import metrics_dict
 from recbole.model.abstract_recommender import AbstractRecommender
-from recbole.utils import InputType, ModelType, get_model
+from recbole.utils import ModelType, get_model
 
 from recbole_hns import checks
 from recbole_hns.checks import nearest
@@ -23,8 +21,8 @@ from recbole_hns.errors import HNSError
 from recbole_hns.evaluator.metrics import DEFAULTS as METRIC_DEFAULTS
 from recbole_hns.evaluator.metrics import METRICS, metric_keys, read_settings
 from recbole_hns.sampler.registry import SAMPLERS, Entry
-from recbole_hns.scorer import FAST_SCORERS
-from recbole_hns.spec import SamplerSpec, sampler_keys
+from recbole_hns.spec import SamplerSpec, pair_loss_keys, sampler_keys
+from recbole_hns.support import has_pair_loss, has_vectors, missing_package, why_not
 
 MODEL_ALIASES = {"MF": "BPR"}
 
@@ -67,7 +65,7 @@ class HNSConfig(Config):
             # RecBole's own checks of the configuration.
             raise HNSError(" ".join(str(error).strip("'\"").split())) from error
         self._refuse_models_without_pairs()
-        self._refuse_models_without_vectors()
+        self._refuse_what_the_models_loss_cannot_take()
         _check_metrics(self.final_config_dict)
 
     def __getstate__(self):
@@ -132,8 +130,18 @@ class HNSConfig(Config):
         beside_layer = read_yaml(beside, self.yaml_loader) if beside.is_file() else {}
         for layer in (model_layer, dataset_layer, beside_layer):
             self.internal_config_dict.update(layer)
+        if self.internal_config_dict["MODEL_TYPE"] == ModelType.SEQUENTIAL:
+            self._read_times()
         if sampler in SAMPLERS:
             self.internal_config_dict.update(sampler_layer(SAMPLERS[sampler]))
+
+    def _read_times(self):
+        """Where no columns are named RecBole reads users and items; sequences also take the time."""
+        known = self.internal_config_dict
+        if known.get("load_col") == {"inter": ["user_id", "item_id"]}:
+            fields = {**known, **self.external_config_dict}
+            columns = [fields[f"{name}_FIELD"] for name in ("USER_ID", "ITEM_ID", "TIME")]
+            known["load_col"] = {"inter": columns}
 
     def _get_final_config_dict(self):
         final = super()._get_final_config_dict()
@@ -141,10 +149,10 @@ class HNSConfig(Config):
         if not self._own_model:
             self._refuse_unknown_keys(given)
         self._refuse_wrong_types(given)
-        if final["MODEL_TYPE"] == ModelType.SEQUENTIAL and final.get("loss_type") == "CE":
+        if self._recbole_defaults.get("loss_type") and final.get("loss_type") != "BPR":
             raise HNSError(
-                f"loss_type=CE ranks {self.model}'s target against all items and uses no negatives: "
-                "set loss_type=BPR, or leave it out."
+                f"loss_type={final['loss_type']} does not rank {self.model}'s positives above sampled "
+                "negatives: set loss_type=BPR, or leave it out (pair_loss chooses among such losses)."
             )
         self.spec = SamplerSpec.from_config(final, given, self._recbole_defaults)
         _check_decay(final, given)
@@ -156,7 +164,8 @@ class HNSConfig(Config):
     # ------------------------------------------------------------- refusals
 
     def _refuse_unknown_keys(self, given):
-        known = set(self.internal_config_dict) | _LAUNCH_KEYS | sampler_keys() | set(METRIC_DEFAULTS)
+        known = set(self.internal_config_dict) | _LAUNCH_KEYS | sampler_keys() | set(pair_loss_keys())
+        known |= set(METRIC_DEFAULTS)
         known.update(key for group in self.parameters.values() for key in group)
         if all(key in known for key in given):
             return
@@ -182,25 +191,40 @@ class HNSConfig(Config):
                     raise HNSError(f"{key}={value!r} is not allowed: it is a whole number.")
 
     def _refuse_models_without_pairs(self):
-        name = self.model
-        if self["MODEL_INPUT_TYPE"] != InputType.PAIRWISE:
+        why = why_not(self.model_class, self.model, self["MODEL_TYPE"], self["MODEL_INPUT_TYPE"])
+        if why:
             raise HNSError(
-                f"{name} learns from single items (pointwise), so it cannot rank a positive above "
-                "sampled negatives: choose a pairwise model such as BPR, LightGCN or NGCF."
+                f"{self.model} {why}: choose a pairwise model such as BPR, LightGCN or SASRec "
+                "(`recbole-hns models` lists them)."
             )
-        if get_dataloader(self, "train") is UserDataLoader:
+        package = missing_package(self.model)
+        if package:
+            raise HNSError(f"{self.model} needs the package {package}, which is not installed.")
+        if self["train_stage"] == "pretrain":
             raise HNSError(
-                f"{name} learns to rebuild whole user histories and uses no negatives: choose a "
-                "pairwise model such as BPR, LightGCN or NGCF."
+                f"train_stage=pretrain draws {self.model}'s negatives by itself: pretrain it with "
+                "RecBole, then set train_stage=finetune and pre_model_path."
             )
 
-    def _refuse_models_without_vectors(self):
-        why = self.spec.method.needs_vectors
-        if why and self.model_class not in FAST_SCORERS:
-            names = ", ".join(model.__name__ for model in FAST_SCORERS)
+    def _refuse_what_the_models_loss_cannot_take(self):
+        method, sampler = self.spec.method, self.spec.sampler
+        if method.needs_vectors and not has_vectors(self.model_class):
             raise HNSError(
-                f"sampler={self.spec.sampler} cannot train {self.model}: it {why}, which takes a model "
-                f"that scores by a dot product ({names}), or another sampler."
+                f"sampler={sampler} cannot train {self.model}: it {method.needs_vectors}, which takes a "
+                "model that scores by a dot product (BPR, LightGCN, SASRec, …), or another sampler."
+            )
+        if has_pair_loss(self.model_class):
+            return
+        if method.needs_pair_loss:
+            raise HNSError(
+                f"sampler={sampler} cannot train {self.model}: it {method.needs_pair_loss}, and "
+                f"{self.model} learns from one negative by a loss of its own; use another sampler."
+            )
+        if "pair_loss" in self.external_config_dict:
+            raise HNSError(
+                f"pair_loss={self.spec.loss_name} would have no effect: {self.model} learns by a loss "
+                "of its own; leave it out, or choose a model that `recbole-hns models` calls fused or "
+                "composed."
             )
 
 

@@ -1,53 +1,205 @@
-"""The surrogate loss ℓ and the objective built on it."""
+"""Pair losses: how the scores of a positive and of its weighted negatives become a loss.
+
+The paper's analysis is of BPR; its appendix "Discussion" names the others. Each gives its gradient in
+closed form: autograd would keep four (B, n) tensors for the backward pass and make as many more in it.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
 
-
-def logistic(violation: torch.Tensor) -> torch.Tensor:
-    """ℓ(t) = log(1 + e^−t), the loss of BPR, as a function of the violation −t = r_cj − r_ci."""
-    return F.softplus(violation)
+from recbole_hns.checks import setting
 
 
-def hinge(violation: torch.Tensor) -> torch.Tensor:
-    """max(0, 1 − t), the loss of WARP, likewise."""
-    return F.relu(1 + violation)
+class PairLoss:
+    """A loss of pairs (c, i) with negatives j that weigh p_cij.
 
-
-def weighted_pair_loss(
-    r_ci: torch.Tensor,
-    r_cj: torch.Tensor,
-    p: torch.Tensor,
-    L: torch.Tensor | None = None,
-) -> torch.Tensor:
-    """1/|B| Σ_(c,i) Σ_j p_cij ℓ(r_ci − r_cj), for r_ci (B,) and r_cj, p (B, n).
-
-    ``L`` are the losses ℓ(r_ci − r_cj), (B, n), where they have been computed already.
+    ℓ(r_ci, r_cj), the loss of one pair with one negative, is what samplers call the loss of a candidate:
+    the adaptive τ of Softmax-v and the reward of IRGAN are made of it.
     """
-    return WeightedLogistic.apply(r_ci, r_cj, p, L)
+
+    needs_log_q: ClassVar[bool] = False  # whether it corrects for how often the pool draws an item
+
+    def ell(self, r_ci: torch.Tensor, r_cj: torch.Tensor) -> torch.Tensor:
+        """ℓ(r_ci, r_cj) for r_ci (B,) and r_cj (B, n), no gradient needed."""
+        raise NotImplementedError
+
+    def value_and_gradients(
+        self,
+        r_ci: torch.Tensor,
+        r_cj: torch.Tensor,
+        p: torch.Tensor,
+        n: torch.Tensor | int,
+        log_q: torch.Tensor | None = None,
+        L: torch.Tensor | None = None,
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """The loss summed over all pairs, and its gradients by r_ci (B,) and by r_cj (B, n).
+
+        A score r_cj of −∞ stands for no negative. ``p`` and ``log_q`` are (B, n), or (B, 1) where all
+        negatives have the same; ``n``, the number of a pair's negatives, is a number or (B, 1); ``L``
+        are the values of ℓ where they are known already.
+        """
+        raise NotImplementedError
 
 
-class WeightedLogistic(torch.autograd.Function):
-    """The objective with its gradient in closed form, p_cij σ(r_cj − r_ci) / |B|.
+class SeparableLoss(PairLoss):
+    """Σ_j p_cij ℓ(r_ci − r_cj): a subclass writes ℓ and its slope as functions of v = r_cj − r_ci."""
 
-    Autograd would keep four (B, n) tensors for the backward pass and make as many more in it; this
-    keeps one, and hands it on.
+    def of(self, v: torch.Tensor) -> torch.Tensor:
+        """ℓ, by the violation v = r_cj − r_ci."""
+        raise NotImplementedError
+
+    def slope_(self, v: torch.Tensor) -> torch.Tensor:
+        """dℓ/dv, which may overwrite v."""
+        raise NotImplementedError
+
+    def ell(self, r_ci, r_cj):
+        """ℓ(r_ci − r_cj)."""
+        return self.of(r_cj - r_ci[:, None])
+
+    def value_and_gradients(self, r_ci, r_cj, p, n, log_q=None, L=None):
+        """The sum of the weighted losses; the positive's gradient is that of all its negatives."""
+        v = r_cj - r_ci[:, None]
+        L = self.of(v) if L is None else L
+        value = _weighted_sum(p, L)
+        g_cj = self.slope_(v).mul_(p)
+        return value, -g_cj.sum(dim=1), g_cj
+
+
+@dataclass(frozen=True)
+class BPR(SeparableLoss):
+    """ℓ(t) = log(1 + e^−t), t = r_ci − r_cj (eq. 1)."""
+
+    def of(self, v):
+        """log(1 + e^v)."""
+        return F.softplus(v)
+
+    def slope_(self, v):
+        """σ(v)."""
+        return v.sigmoid_()
+
+
+@dataclass(frozen=True)
+class Hinge(SeparableLoss):
+    """ℓ(t) = max(0, margin − t): the triplet loss, which BPR is a soft version of.
+
+    Only negatives within the margin of the positive, or above it, have a gradient, and all of them the
+    same: a smaller margin leaves fewer and harder ones, as a smaller M does in DNS(M, N).
     """
+
+    margin: float = setting("how far a positive must stand above a negative; smaller is harder", 1.0)
+
+    def of(self, v):
+        """max(0, margin + v)."""
+        return F.relu(v + self.margin)
+
+    def slope_(self, v):
+        """1 within the margin."""
+        return v.add_(self.margin).gt(0).to(v.dtype)
+
+
+@dataclass(frozen=True)
+class BCE(PairLoss):
+    """ℓ = −log σ(r_ci) − log σ(−r_cj): positives and negatives classified by their scores."""
+
+    def ell(self, r_ci, r_cj):
+        """log(1 + e^−r_ci) + log(1 + e^r_cj)."""
+        return F.softplus(r_cj) + F.softplus(-r_ci)[:, None]
+
+    def value_and_gradients(self, r_ci, r_cj, p, n, log_q=None, L=None):
+        """Each side has a gradient of its own."""
+        total = (p * n)[:, 0] if p.shape[1] == 1 else p.sum(dim=1)  # Σ_j p_cij
+        value = _weighted_sum(p, F.softplus(r_cj)) + torch.dot(total, F.softplus(-r_ci))
+        return value, -total * torch.sigmoid(-r_ci), torch.sigmoid(r_cj).mul_(p)
+
+
+class ListLoss(PairLoss):
+    """log(1 + Σ_j e^z_j): −log of the positive's share among itself and its negatives."""
+
+    temperature: float
+
+    def ell(self, r_ci, r_cj):
+        """The loss with one negative, log(1 + e^((r_cj − r_ci)/temperature))."""
+        return F.softplus((r_cj - r_ci[:, None]) / self.temperature)
+
+    def log_weights(self, p, n, log_q) -> torch.Tensor:
+        """What z_j has besides the scores."""
+        raise NotImplementedError
+
+    def value_and_gradients(self, r_ci, r_cj, p, n, log_q=None, L=None):
+        """A negative's gradient is its share of the sum."""
+        z = (r_cj - r_ci[:, None]).div_(self.temperature).add_(self.log_weights(p, n, log_q))
+        value = F.softplus(torch.logsumexp(z, dim=1))
+        g_cj = z.sub_(value[:, None]).exp_().div_(self.temperature)
+        return value.sum(), -g_cj.sum(dim=1), g_cj
+
+
+@dataclass(frozen=True)
+class SampledSoftmax(ListLoss):
+    """log(1 + Σ_j p_cij e^(r_cj − r_ci) / q_cj): the softmax loss over all items, estimated.
+
+    With p = 1/N for N draws from q it is the sampled softmax with −log q (Bengio and Senécal 2008):
+    Σ_j e^r_cj / (N q_cj) estimates the sum over all negatives, which ``non_sampling`` takes exactly.
+    """
+
+    needs_log_q = True
+    temperature: ClassVar[float] = 1.0
+
+    def log_weights(self, p, n, log_q):
+        """log p − log q."""
+        return p.log() - log_q
+
+
+@dataclass(frozen=True)
+class InfoNCE(ListLoss):
+    """log(1 + n Σ_j p_cij e^((r_cj − r_ci)/temperature)): a softmax over the n negatives at hand.
+
+    With equal weights it is InfoNCE (van den Oord et al. 2018). A lower temperature puts more of the
+    gradient on the hardest negatives, as a larger ρ does in Softmax-v(ρ, N).
+    """
+
+    temperature: float = setting("the temperature of the softmax; smaller is harder", 1.0)
+
+    def log_weights(self, p, n, log_q):
+        """log(n p), 0 for equal weights."""
+        return (p * n).log()
+
+
+DEFAULT_LOSS = BPR()
+PAIR_LOSSES: dict[str, type[PairLoss]] = {
+    "bpr": BPR,
+    "bce": BCE,
+    "hinge": Hinge,
+    "softmax": SampledSoftmax,
+    "infonce": InfoNCE,
+}
+
+
+def _weighted_sum(p: torch.Tensor, L: torch.Tensor) -> torch.Tensor:
+    """Σ_(c,i) Σ_j p_cij L_cij, with no (B, n) product in between."""
+    if p.shape == L.shape:
+        return torch.dot(p.flatten(), L.flatten())
+    return torch.dot(p[:, 0], L.sum(dim=1))
+
+
+class WeightedPairLoss(torch.autograd.Function):
+    """1/|B| of the pairs' losses; the gradient is found on the way and handed on."""
 
     @staticmethod
-    def forward(ctx, r_ci, r_cj, p, L):
-        violation = r_cj - r_ci[:, None]
-        L = logistic(violation) if L is None else L
-        ctx.gradient = violation.sigmoid_().mul_(p)
-        return torch.dot(p.flatten(), L.flatten()) / len(p)
+    def forward(ctx, r_ci, r_cj, p, pair_loss, log_q, L):
+        value, *ctx.gradients = pair_loss.value_and_gradients(r_ci, r_cj, p, p.shape[1], log_q, L)
+        return value / len(r_ci)
 
     @staticmethod
     def backward(ctx, grad):
-        g = ctx.gradient.mul_(grad / len(ctx.gradient))
-        ctx.gradient = None  # spent: a second backward pass fails instead of giving wrong numbers
-        return -g.sum(dim=1), g, None, None
+        g_ci, g_cj = ctx.gradients
+        ctx.gradients = None  # spent: a second backward pass fails instead of giving wrong numbers
+        scale = grad / len(g_ci)
+        return g_ci.mul_(scale), g_cj.mul_(scale), None, None, None, None
 
 
 # AllPairsLoss works on rows of scores in chunks of this many numbers: some three such tensors at once.
@@ -55,7 +207,7 @@ CHUNK_NUMBERS = 1 << 23
 
 
 class AllPairsLoss(torch.autograd.Function):
-    """1/|B| Σ_(c,i) w_c Σ_j ℓ(r_ci − r_cj) over every item j that the context's user did not take.
+    """1/|B| of the losses of pairs with every item j that the context's user did not take, p = 1/n₋.
 
     The gradient is found on the way, chunk by chunk, so that no (B, n_items) tensor is kept. ``taken``
     are the pairs of the batch, ascending, and the items that are no negatives of theirs; item 0, the
@@ -63,26 +215,27 @@ class AllPairsLoss(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx, context, items, rows, positives, taken, weight):
+    def forward(ctx, context, items, rows, positives, taken, n_neg, pair_loss):
         B = len(rows)
         grad_context, grad_items = torch.zeros_like(context), torch.zeros_like(items)
         loss = context.new_zeros((), dtype=torch.float64)
         step = max(1, CHUNK_NUMBERS // len(items))
         taken_before = torch.searchsorted(taken[0], torch.arange(0, B + step, step, device=rows.device))
-        for n, first in enumerate(range(0, B, step)):
+        for k, first in enumerate(range(0, B, step)):
             part = slice(first, first + step)
-            C, w, i = context[rows[part]], weight[part, None] / B, positives[part]
-            own = slice(taken_before[n], taken_before[n + 1])
+            C, i, n = context[rows[part]], positives[part], n_neg[part, None]
+            own = slice(taken_before[k], taken_before[k + 1])
             scores = C @ items.T  # (b, n_items)
-            violation = scores.sub_(scores.gather(1, i[:, None]))
-            violation[taken[0][own] - first, taken[1][own]] = -torch.inf
-            violation[:, 0] = -torch.inf
-            loss += (logistic(violation).sum(dim=1, keepdim=True) * w).sum()
-            g = violation.sigmoid_().mul_(w)
-            grad_ci = -g.sum(dim=1, keepdim=True)
-            grad_context.index_add_(0, rows[part], g @ items + grad_ci * items[i])
-            grad_items.addmm_(g.T, C)
-            grad_items.index_add_(0, i, grad_ci * C)
+            r_ci = scores.gather(1, i[:, None])[:, 0]
+            scores[taken[0][own] - first, taken[1][own]] = -torch.inf
+            scores[:, 0] = -torch.inf
+            p = 1 / n  # and so is q
+            value, g_ci, g_cj = pair_loss.value_and_gradients(r_ci, scores, p, n, p.log())
+            loss += value / B
+            g_ci, g_cj = g_ci.div_(B)[:, None], g_cj.div_(B)
+            grad_context.index_add_(0, rows[part], g_cj @ items + g_ci * items[i])
+            grad_items.addmm_(g_cj.T, C)
+            grad_items.index_add_(0, i, g_ci * C)
         ctx.gradients = grad_context, grad_items
         return loss.to(context.dtype)
 
@@ -90,4 +243,4 @@ class AllPairsLoss(torch.autograd.Function):
     def backward(ctx, grad):
         gradients = [gradient.mul_(grad) for gradient in ctx.gradients]
         ctx.gradients = None  # spent, as above
-        return (*gradients, None, None, None, None)
+        return (*gradients, None, None, None, None, None)

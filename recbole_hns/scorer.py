@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from types import ModuleType
+from typing import ClassVar
 
 import torch
 from recbole.data.dataset import Dataset
@@ -12,6 +13,7 @@ from recbole.model.abstract_recommender import AbstractRecommender
 from recbole.model.general_recommender import BPR, LightGCN
 
 from recbole_hns.kernels import Candidates
+from recbole_hns.loss import DEFAULT_LOSS, PairLoss
 from recbole_hns.propagation import SymmetricPropagation
 from recbole_hns.sampler.negatives import Negatives
 
@@ -52,7 +54,8 @@ class DotQuery:
         positives: torch.Tensor,  # (B,) item ids
         kernels: ModuleType,
     ):
-        self.context, self.rows, self.items = context, rows, items
+        # Under mixed precision an encoder's output may be narrow; kernels and loss are of 32 bits.
+        self.context, self.rows, self.items = context.float(), rows, items.float()
         self.positives = Candidates(positives[:, None].int())
         self.kernels = kernels
 
@@ -131,8 +134,17 @@ class PredictQuery:
 class Scorer:
     """How one model encodes a batch and learns from it."""
 
-    def __init__(self, model: AbstractRecommender, dataset: Dataset, kernels: ModuleType):
+    path: ClassVar[str]  # what `recbole-hns models` calls it
+
+    def __init__(
+        self,
+        model: AbstractRecommender,
+        dataset: Dataset,
+        kernels: ModuleType,
+        pair_loss: PairLoss = DEFAULT_LOSS,
+    ):
         self.model, self.dataset, self.kernels = model, dataset, kernels
+        self.pair_loss = pair_loss
 
     def encode(self, batch: Interaction):
         """The batch's query: done once per step, used for choosing negatives and for the loss."""
@@ -142,28 +154,33 @@ class Scorer:
         """The training loss of the batch."""
         raise NotImplementedError
 
+    def own_loss(self, batch: Interaction, negatives: Negatives, generator: torch.Generator):
+        """The model's own loss, which takes one negative per pair: one drawn from p_cij."""
+        chosen = Interaction({self.dataset.iid_field: negatives.draw_one(generator).cpu()})
+        chosen = self.dataset.join(chosen)  # its features come along
+        chosen.add_prefix(self.dataset.config["NEG_PREFIX"])
+        batch.update(chosen.to(self.model.device))
+        return self.model.calculate_loss(batch)
+
 
 class OwnLossScorer(Scorer):
-    """Any pairwise model: scored by ``predict``, trained by its own ``calculate_loss``.
+    """Any pairwise model: scored by ``predict``, trained by its own ``calculate_loss``."""
 
-    The model's loss takes one negative per pair, so one is drawn from p_cij.
-    """
+    path = "own loss"
 
     def encode(self, batch: Interaction) -> PredictQuery:
         """Nothing to compute yet: ``predict`` encodes when it scores."""
         return PredictQuery(self.model, batch)
 
     def loss(self, batch, query, negatives, generator):
-        """The model's own loss with the drawn negatives, and their features, put in."""
-        chosen = Interaction({self.dataset.iid_field: negatives.draw_one(generator).cpu()})
-        chosen = self.dataset.join(chosen)
-        chosen.add_prefix(self.dataset.config["NEG_PREFIX"])
-        batch.update(chosen.to(self.model.device))
-        return self.model.calculate_loss(batch)
+        """The model decides."""
+        return self.own_loss(batch, negatives, generator)
 
 
 class DotScorer(Scorer):
-    """A model that scores by a dot product and learns by BPR: the fast path."""
+    """A model that scores by a dot product and learns by a pair loss: the fast path."""
+
+    path = "fused"
 
     def encode(self, batch: Interaction) -> DotQuery:
         """All contexts and items as vectors."""
@@ -176,8 +193,8 @@ class DotScorer(Scorer):
         raise NotImplementedError
 
     def loss(self, batch, query, negatives, generator):
-        """1/|B| Σ p_cij ℓ(r_ci − r_cj) and the model's regulariser."""
-        loss = negatives.loss(query)
+        """The pair loss over the weighted negatives, and the model's regulariser."""
+        loss = negatives.loss(query, self.pair_loss)
         regulariser = self.regulariser(batch, negatives)
         return loss if regulariser is None else loss + regulariser
 
@@ -197,8 +214,8 @@ class MFScorer(DotScorer):
 class LightGCNScorer(DotScorer):
     """RecBole's ``LightGCN``, propagated once per step over a CSR matrix."""
 
-    def __init__(self, model: LightGCN, dataset: Dataset, kernels: ModuleType):
-        super().__init__(model, dataset, kernels)
+    def __init__(self, model: LightGCN, *args):
+        super().__init__(model, *args)
         with warnings.catch_warnings():  # "Sparse CSR tensor support is in beta state"
             warnings.simplefilter("ignore", UserWarning)
             self.A = model.norm_adj_matrix.coalesce().to_sparse_csr()
@@ -238,6 +255,11 @@ def _mass(table: torch.Tensor, ids: torch.Tensor, weights: torch.Tensor) -> torc
 FAST_SCORERS: dict[type, type[DotScorer]] = {BPR: MFScorer, LightGCN: LightGCNScorer}
 
 
-def make_scorer(model: AbstractRecommender, dataset: Dataset, kernels: ModuleType) -> Scorer:
+def make_scorer(
+    model: AbstractRecommender,
+    dataset: Dataset,
+    kernels: ModuleType,
+    pair_loss: PairLoss = DEFAULT_LOSS,
+) -> Scorer:
     """The fast scorer where the model is exactly one we know, its own loss otherwise."""
-    return FAST_SCORERS.get(type(model), OwnLossScorer)(model, dataset, kernels)
+    return FAST_SCORERS.get(type(model), OwnLossScorer)(model, dataset, kernels, pair_loss)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from recbole_hns import checks
+from recbole_hns.checks import read_settings
 from recbole_hns.errors import HNSError
 from recbole_hns.kernels import BACKENDS
-from recbole_hns.sampler.method import POOL_KEYS, Method, read_settings
+from recbole_hns.loss import PAIR_LOSSES, PairLoss
+from recbole_hns.sampler.method import POOL_KEYS, Method
 from recbole_hns.sampler.pool import POOLS
 from recbole_hns.sampler.registry import SAMPLERS, Entry, get_entry
 
@@ -25,6 +27,7 @@ class SamplerSpec:
     pool_alpha: float
     pool_block: int
     backend: str
+    pair_loss: PairLoss
 
     @classmethod
     def from_config(
@@ -35,7 +38,8 @@ class SamplerSpec:
         ``given`` are the keys that the user wrote, ``model_keys`` those that the model has too.
         """
         entry = get_entry(config["sampler"])
-        _refuse_foreign_keys(entry, set(given) - set(model_keys))
+        given = set(given) - set(model_keys)
+        _refuse_foreign_keys(entry, given)
         N = None
         if "N" in entry.keys:
             N = checks.integer(config, "N", "the number of candidates drawn per pair")
@@ -52,6 +56,7 @@ class SamplerSpec:
             pool_alpha=alpha,
             pool_block=checks.integer(config, "pool_block", "the number of pairs that share candidates"),
             backend=checks.one_of(config, "hns_backend", BACKENDS),
+            pair_loss=_read_pair_loss(config, entry, given),
         )
 
     @property
@@ -64,7 +69,13 @@ class SamplerSpec:
         """The sampler and everything that it was set to, for results and logs."""
         values = {key: getattr(self, key) for key in POOL_KEYS if key in self.entry.keys}
         own = {key: getattr(self.method, key) for key in self.entry.own_keys}
-        return {"sampler": self.sampler, **own, **values, "hns_backend": self.backend}
+        loss = {"pair_loss": self.loss_name, **asdict(self.pair_loss)}
+        return {"sampler": self.sampler, **own, **values, **loss, "hns_backend": self.backend}
+
+    @property
+    def loss_name(self) -> str:
+        """The name of the pair loss."""
+        return next(name for name, loss in PAIR_LOSSES.items() if type(self.pair_loss) is loss)
 
     def __str__(self) -> str:
         values = [f"{k}={v}" for k, v in self.settings.items() if k not in ("sampler", "hns_backend")]
@@ -74,6 +85,33 @@ class SamplerSpec:
 def sampler_keys() -> set[str]:
     """The settings of all samplers together."""
     return {key for entry in SAMPLERS.values() for key in entry.keys}
+
+
+def pair_loss_keys() -> dict[str, str]:
+    """The settings of all pair losses, and the loss that each goes with."""
+    return {one.name: name for name, loss in PAIR_LOSSES.items() for one in fields(loss)}
+
+
+def _read_pair_loss(config: dict[str, Any], entry: Entry, given: set[str]) -> PairLoss:
+    name = checks.one_of(config, "pair_loss", PAIR_LOSSES)
+    loss, method = PAIR_LOSSES[name], entry.method
+    if method.pair_loss not in (None, name):
+        raise HNSError(
+            f"pair_loss={name} is not allowed: sampler={entry.name} is defined with "
+            f"pair_loss={method.pair_loss}; leave it out, or use another sampler."
+        )
+    if loss.needs_log_q and not method.knows_q:
+        raise HNSError(
+            f"pair_loss={name} corrects for how often an item is drawn, which sampler={entry.name} does "
+            "not know of what it draws: use pair_loss=infonce, or another sampler."
+        )
+    defaults = {one.name: one.default for one in fields(loss)}
+    for key, owner in pair_loss_keys().items():
+        if key in given and key not in defaults:
+            raise HNSError(
+                f"{key} is not a setting of pair_loss={name}: it goes with pair_loss={owner}."
+            )
+    return loss(**read_settings(loss, {**defaults, **config}))
 
 
 def _refuse_foreign_keys(entry: Entry, given: set[str]) -> None:

@@ -49,7 +49,7 @@ class HNSTrainerMixin:
         config, dataset = self.config, train_data._dataset
         rank = config["local_rank"] + (config["offset"] or 0)
         kernels = get_kernels(config.spec.backend, self.device)
-        self.scorer = make_scorer(self.model, dataset, kernels)
+        self.scorer = make_scorer(self.model, dataset, kernels, config.spec.pair_loss)
         self.sampler = make_sampler(config.spec, dataset, self.device, config["seed"], rank)
         self._restore_sampler()
         self._log_hardness()

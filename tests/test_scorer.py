@@ -172,7 +172,7 @@ def test_predict_in_pieces_gives_the_same_scores(model_and_data, kernels, monkey
 
 
 def test_own_loss_gets_the_negatives_drawn_from_p(tiny, kernels, generator):
-    config, train_data, *_ = prepare("NGCF", **tiny)
+    config, train_data, *_ = prepare("GCMC", **tiny)
     dataset = train_data._dataset
     model = config.model_class(config, dataset)
     scorer = make_scorer(model, dataset, kernels)

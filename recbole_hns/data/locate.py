@@ -11,6 +11,7 @@ from pathlib import Path
 import recbole
 import yaml
 from recbole.config import Config
+from recbole.utils import ModelType
 from recbole.utils.url import download_url, extract_zip, rename_atomic_files
 
 from recbole_hns.errors import HNSError
@@ -34,6 +35,8 @@ def ensure_dataset(config: Config) -> None:
                     f"data set {name}: the folder {folder} has no {file}; RecBole reads its "
                     "interactions from that file (tab-separated, user_id:token item_id:token)."
                 )
+        if config["MODEL_TYPE"] == ModelType.SEQUENTIAL:
+            _check_time_column(folder / wanted[0], config)
         return
     urls = yaml.safe_load(URLS.read_text("utf-8"))
     if name not in urls:
@@ -49,6 +52,16 @@ def ensure_dataset(config: Config) -> None:
             f"data set {name} is not in {folder.resolve()} and could not be downloaded from "
             f"{urls[name]} ({error}): fetch and unpack that file there, or set data_path."
         ) from error
+
+
+def _check_time_column(file: Path, config: Config) -> None:
+    with file.open(encoding="utf-8", errors="replace") as lines:
+        columns = [name.partition(":")[0] for name in next(lines, "").strip().split("\t")]
+    if config["TIME_FIELD"] not in columns:
+        raise HNSError(
+            f"{config['model']} learns from sequences, and {file} has no column {config['TIME_FIELD']} "
+            f"to order them by: add it ({config['TIME_FIELD']}:float), or name another with TIME_FIELD."
+        )
 
 
 def _download(url: str, folder: Path, name: str) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from recbole_hns import checks
+from recbole_hns.checks import setting
 from recbole_hns.kernels import Candidates
-from recbole_hns.sampler.method import setting
 from recbole_hns.sampler.negatives import draw_places
 from recbole_hns.sampler.rule import Softmax, Uniform
 from recbole_hns.sampler.sampler import NegativeSampler
@@ -25,6 +25,7 @@ class AdaSIR(Uniform):
     """
 
     takes = ("N", "pool_alpha")
+    knows_q = False
 
     tau: float = setting("the temperature of the softmax that the pool follows; smaller is harder")
     pool_size: int = setting("the number of items in a user's pool")

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import torch
 
+from recbole_hns.checks import setting
 from recbole_hns.kernels import Candidates
-from recbole_hns.sampler.method import Method, setting
+from recbole_hns.sampler.method import Method
 from recbole_hns.sampler.negatives import Negatives
 from recbole_hns.sampler.sampler import NegativeSampler
 
@@ -27,6 +28,7 @@ class AOBPR(Method):
 
     takes = ("N",)
     needs_vectors = "ranks items by the factors of the model"
+    knows_q = False
 
     lam: float = setting("λ of the geometric rank; smaller is harder")
 

@@ -7,10 +7,9 @@ from typing import Any
 
 import torch
 
+from recbole_hns.checks import setting
 from recbole_hns.kernels import Candidates
-from recbole_hns.loss import logistic
 from recbole_hns.optim import fuse
-from recbole_hns.sampler.method import setting
 from recbole_hns.sampler.negatives import Negatives, draw_places
 from recbole_hns.sampler.rule import Softmax
 from recbole_hns.sampler.sampler import NegativeSampler
@@ -19,12 +18,14 @@ from recbole_hns.seeding import derive_seed
 
 @dataclass(frozen=True)
 class IRGAN(Softmax):
-    """j ~ p_θ(j | c) ∝ exp(g_θ(c, j)/τ − log q_cj) over N candidates, θ ascends E_j[ℓ(r_ci − r_cj)].
+    """j ~ p_θ(j | c) ∝ exp(g_θ(c, j)/τ − log q_cj) over N candidates, θ ascends E_j[ℓ(r_ci, r_cj)].
 
-    Wang et al. 2017, in the pairwise form: the model is the discriminator and minimises the BPR loss
+    Wang et al. 2017, in the pairwise form: the model is the discriminator and minimises the loss
     that the generator, a matrix factorisation of its own, maximises by policy gradient. The reward of a
     drawn negative is the model's loss on it, the baseline the mean reward of the batch's other pairs.
     """
+
+    knows_q = False
 
     generator_size: int = setting("the length of the generator's vectors")
     generator_learning_rate: float = setting("of the generator's Adam")
@@ -54,7 +55,7 @@ class IRGANSampler(NegativeSampler):
         place = draw_places(p, self.generator)
         drawn = Candidates(candidates.ids.gather(1, place))
         r_cj = query.score(drawn)
-        reward = logistic(r_cj[:, 0] - query.positive_scores())
+        reward = self.pair_loss.ell(query.positive_scores(), r_cj)[:, 0]
         ascent = policy_gradient(p, place, reward, self.method.tau)
         for table, gradient in zip(
             self.tables, kernels.score_backward(user_table, users, item_table, [(candidates, -ascent)])

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import torch
 
+from recbole_hns.checks import setting
 from recbole_hns.kernels import Candidates
 from recbole_hns.kernels.tree import build_tree
-from recbole_hns.sampler.method import setting
 from recbole_hns.sampler.rule import Softmax
 from recbole_hns.sampler.sampler import NegativeSampler
 

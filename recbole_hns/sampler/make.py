@@ -53,4 +53,5 @@ def make_sampler(
         kernels=get_kernels(spec.backend, device),
         generator=torch.Generator(device),
     )
-    return spec.entry.sampler(pool.set_phase("train").to(device), spec.method, spec.N, seed, rank)
+    pool = pool.set_phase("train").to(device)
+    return spec.entry.sampler(pool, spec.method, spec.N, seed, rank, spec.pair_loss)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, field
-from typing import Any, Callable, ClassVar
-
-from recbole_hns import checks
+from typing import ClassVar
 
 POOL_KEYS = ("N", "pool", "pool_alpha", "pool_block")
 
@@ -20,6 +17,9 @@ class Method:
 
     takes: ClassVar[tuple[str, ...]] = POOL_KEYS  # the general settings that it heeds
     needs_vectors: ClassVar[str] = ""  # why the model must score by a dot product, if it must
+    needs_pair_loss: ClassVar[str] = ""  # why the model's own loss will not do, if it will not
+    knows_q: ClassVar[bool] = True  # whether the pool's q is the probability of what it draws
+    pair_loss: ClassVar[str | None] = None  # the one pair_loss that the method is defined with, if so
 
     def check(self, N: int | None) -> None:
         """Refuse settings that contradict each other."""
@@ -27,21 +27,3 @@ class Method:
     def beta(self, N: int | None) -> float | None:
         """The β of the OPAUC(β) that the method optimises with N candidates; None where it varies."""
         return None
-
-
-def setting(about: str, default: Any = MISSING, check: Callable | None = None) -> Any:
-    """A dataclass field that is a setting: ``about`` says what it is, ``check`` what it may be.
-
-    Without ``check`` an ``int`` is at least 1 and a ``float`` greater than 0.
-    """
-    return field(default=default, metadata={"about": about, "check": check})
-
-
-def read_settings(method: type[Method], config: dict[str, Any]) -> dict[str, Any]:
-    """The method's own settings out of a configuration, checked."""
-    values = {}
-    for name, one in method.__dataclass_fields__.items():
-        default = checks.integer if one.type in (int, "int") else checks.positive
-        check = one.metadata.get("check") or default
-        values[name] = check(config, name, one.metadata.get("about", f"a setting of {method.__name__}"))
-    return values

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Callable
 
 import torch
 
 from recbole_hns.kernels import Candidates
-from recbole_hns.loss import logistic, weighted_pair_loss
+from recbole_hns.loss import PairLoss, WeightedPairLoss
 
 
 @dataclass
@@ -18,20 +17,18 @@ class Negatives:
     candidates: Candidates  # ids (B, n)
     weights: torch.Tensor  # (B, n) p_cij, no gradient
     scores: torch.Tensor | None = None  # (B, n) r_cj, where the sampler knows them already
-    losses: torch.Tensor | None = None  # (B, n) ℓ(r_ci − r_cj), likewise
-    ell: Callable[[torch.Tensor], torch.Tensor] = logistic  # ℓ, as a function of r_cj − r_ci
+    losses: torch.Tensor | None = None  # (B, n) ℓ(r_ci, r_cj), likewise
+    log_q: torch.Tensor | None = None  # (B, n) or (B, 1), for a loss that corrects for q
 
     @property
     def ids(self) -> torch.Tensor:
         """The negatives' item ids, (B, n)."""
         return self.candidates.ids
 
-    def loss(self, query) -> torch.Tensor:
-        """1/|B| Σ p_cij ℓ(r_ci − r_cj), with the gradient of the query's scores."""
+    def loss(self, query, pair_loss: PairLoss) -> torch.Tensor:
+        """The mean loss of the pairs, with the gradient of the query's scores."""
         r_ci, r_cj = query.pair_scores(self)
-        if self.ell is logistic:
-            return weighted_pair_loss(r_ci, r_cj, self.weights, self.losses)
-        return (self.weights * self.ell(r_cj - r_ci[:, None])).sum() / len(r_ci)
+        return WeightedPairLoss.apply(r_ci, r_cj, self.weights, pair_loss, self.log_q, self.losses)
 
     def mass(self, n_items: int) -> torch.Tensor:
         """The weight that falls on each item, (n_items,)."""

@@ -62,8 +62,10 @@ class Pool(Sampler):
         return candidates
 
     def log_q(self, users: torch.Tensor, candidates: Candidates) -> torch.Tensor:
-        """log q(j | c) of the draw, restricted to the user's negatives, (B, N)."""
+        """log q(j | c) of the draw, restricted to the user's negatives, (B, N), or (B, 1) if uniform."""
         shared, log_mass = candidates.shared, self.tables.mass[users].double().log().float()
+        if self.tables.start is None:
+            return -log_mass[:, None]
         if shared is None:
             log_w = self._log_weights_of(candidates.ids)
         else:  # a block's weights are looked up once, and a pair's own put in

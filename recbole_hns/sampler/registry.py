@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass
+from dataclasses import MISSING, dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -26,7 +26,7 @@ class Entry:
     @cached_property
     def own_keys(self) -> list[str]:
         """The method's own settings."""
-        return list(self.method.__dataclass_fields__)
+        return [one.name for one in fields(self.method)]
 
     @cached_property
     def keys(self) -> list[str]:
@@ -39,8 +39,8 @@ class Entry:
     @property
     def defaults(self) -> dict[str, Any]:
         """What the sampler sets below its property file."""
-        fields = self.method.__dataclass_fields__.values()
-        values = {one.name: one.default for one in fields if one.default is not MISSING}
+        own = fields(self.method)
+        values = {one.name: one.default for one in own if one.default is not MISSING}
         if self.N is not None:
             values["N"] = self.N
         return values

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import torch
 
+from recbole_hns.checks import setting
 from recbole_hns.errors import HNSError
 from recbole_hns.kernels import Candidates
-from recbole_hns.loss import logistic
-from recbole_hns.sampler.method import Method, setting
+from recbole_hns.loss import DEFAULT_LOSS, PairLoss
+from recbole_hns.sampler.method import Method
 from recbole_hns.sampler.negatives import Negatives
 
 
@@ -21,14 +22,14 @@ class Rule(Method):
     only the best of them, writes :meth:`choose`.
     """
 
-    def choose(self, candidates: Candidates, query) -> Negatives:
+    def choose(self, candidates: Candidates, query, pair_loss: PairLoss = DEFAULT_LOSS) -> Negatives:
         """The negatives of every pair; ``query`` scores candidates (see :mod:`..scorer`)."""
         r_cj = query.score(candidates)  # (B, N)
-        L = logistic(r_cj - query.positive_scores()[:, None])
+        L = pair_loss.ell(query.positive_scores(), r_cj)
         return Negatives(candidates, self.weigh(r_cj, L, candidates.log_q), r_cj, L)
 
     def weigh(self, r_cj: torch.Tensor, L: torch.Tensor, log_q: torch.Tensor | None) -> torch.Tensor:
-        """p_cij from the candidates' scores r_cj and losses L = ℓ(r_ci − r_cj), all (B, N)."""
+        """p_cij from the candidates' scores r_cj and losses L = ℓ(r_ci, r_cj), all (B, N)."""
         raise NotImplementedError
 
 
@@ -40,7 +41,7 @@ class Uniform(Rule):
         """1: BPR with uniform negatives optimises AUC."""
         return 1.0
 
-    def choose(self, candidates: Candidates, query) -> Negatives:
+    def choose(self, candidates: Candidates, query, pair_loss: PairLoss = DEFAULT_LOSS) -> Negatives:
         """All candidates alike."""
         B, N = candidates.ids.shape
         return Negatives(candidates, torch.full((B, N), 1 / N, device=candidates.ids.device))
@@ -67,7 +68,7 @@ class DNS(Rule):
         """M/N: the top M of the pool stand for the top M/N of all negatives (theorem 1)."""
         return self.M / N
 
-    def choose(self, candidates: Candidates, query) -> Negatives:
+    def choose(self, candidates: Candidates, query, pair_loss: PairLoss = DEFAULT_LOSS) -> Negatives:
         """The M hardest."""
         ids, scores = query.top(candidates, self.M)
         return Negatives(Candidates(ids), torch.full_like(scores, 1 / self.M), scores)
@@ -92,9 +93,9 @@ class Softmax(Rule):
 class SoftmaxV(Rule):
     """p_cij ∝ exp(ℓ(r_ci − r_cj)/τ), τ = √(Var_j ℓ / 2ρ) (eq. 17, Algorithm 2).
 
-    The variance is the population's, over the pool; τ adapts so that β = e^−ρ stays the same while
-    training goes on. The larger ρ, the harder the negatives. Where all losses are equal no candidate
-    is harder than another and the weights are uniform.
+    ℓ is that of ``pair_loss``, the variance the population's, over the pool; τ adapts so that β = e^−ρ
+    stays the same while training goes on. The larger ρ, the harder the negatives. Where all losses are
+    equal no candidate is harder than another and the weights are uniform.
     """
 
     rho: float = setting("the hardness, β = e^−ρ; larger is harder")

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from recbole_hns.kernels import Candidates
+from recbole_hns.loss import DEFAULT_LOSS, PairLoss
 from recbole_hns.sampler.method import Method
 from recbole_hns.sampler.negatives import Negatives
 from recbole_hns.sampler.pool import Pool
@@ -21,9 +22,17 @@ class NegativeSampler:
     across epochs puts what it knows into its state.
     """
 
-    def __init__(self, pool: Pool, method: Method, N: int | None, seed: int, rank: int = 0):
+    def __init__(
+        self,
+        pool: Pool,
+        method: Method,
+        N: int | None,
+        seed: int,
+        rank: int = 0,
+        pair_loss: PairLoss = DEFAULT_LOSS,
+    ):
         self.pool, self.method, self.N = pool, method, N
-        self.seed, self.rank = seed, rank
+        self.seed, self.rank, self.pair_loss = seed, rank, pair_loss
         self.start_epoch(0)
 
     @property
@@ -38,11 +47,18 @@ class NegativeSampler:
     @torch.no_grad()
     def select(self, users: torch.Tensor, query) -> Negatives:
         """The weighted negatives of a batch; no gradient flows through the choice."""
-        return self.method.choose(self.candidates(users, query), query)
+        negatives = self.method.choose(self.candidates(users, query), query, self.pair_loss)
+        if self.pair_loss.needs_log_q:
+            negatives.log_q = self.log_q(users, negatives.candidates)
+        return negatives
 
     def candidates(self, users: torch.Tensor, query) -> Candidates:
         """What the method chooses from."""
         return self.pool.draw(users, self.N)
+
+    def log_q(self, users: torch.Tensor, candidates: Candidates) -> torch.Tensor:
+        """log q of the negatives that were chosen, (B, n) or (B, 1)."""
+        return self.pool.log_q(users, candidates) if candidates.log_q is None else candidates.log_q
 
     def state_dict(self) -> dict[str, Any]:
         """What a checkpoint must hold to go on from the end of an epoch."""

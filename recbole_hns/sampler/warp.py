@@ -6,24 +6,25 @@ from dataclasses import dataclass
 
 import torch
 
+from recbole_hns.checks import setting
 from recbole_hns.kernels import Candidates
-from recbole_hns.loss import hinge
-from recbole_hns.sampler.method import Method, setting
+from recbole_hns.sampler.method import Method
 from recbole_hns.sampler.negatives import Negatives
 from recbole_hns.sampler.sampler import NegativeSampler
 
 
 @dataclass(frozen=True)
 class WARP(Method):
-    """Φ(⌊n₋ / t⌋) max(0, 1 − r_ci + r_cj) for the first violator j, found in the t-th draw.
+    """Φ(⌊n₋ / t⌋) max(0, margin − r_ci + r_cj) for the first violator j, found in the t-th draw.
 
-    Weston, Bengio and Usunier 2011. A negative violates if r_cj > r_ci − 1; the fewer draws it took, the
-    lower the positive ranks, ⌊n₋ / t⌋ by estimate, and the more the pair weighs: Φ(k) = Σ_{m ≤ k} 1/m.
-    No violator in ``max_trials`` draws, no loss for the pair.
+    Weston, Bengio and Usunier 2011, margin 1. A negative violates if r_cj > r_ci − margin; the fewer
+    draws it took, the lower the positive ranks, ⌊n₋ / t⌋ by estimate, and the more the pair weighs:
+    Φ(k) = Σ_{m ≤ k} 1/m. No violator in ``max_trials`` draws, no loss for the pair.
     """
 
     takes = ("pool", "pool_alpha")
-    needs_vectors = "weighs each pair's loss by a rank"
+    needs_vectors = needs_pair_loss = "weighs each pair's loss by a rank"
+    pair_loss = "hinge"
 
     max_trials: int = setting("how many draws may look for a violator")
 
@@ -41,11 +42,11 @@ class WARPSampler(NegativeSampler):
     def select(self, users: torch.Tensor, query) -> Negatives:
         """The first violator of each pair."""
         vectors = (query.context, query.rows, query.items)
-        bar = query.positive_scores() - 1
+        bar = query.positive_scores() - self.pair_loss.margin
         ids, scores, trials = self.pool.kernels.first_above(
             self.pool.tables, users, *vectors, bar, self.method.max_trials, self.generator
         )
-        return Negatives(Candidates(ids), self.weights(users, trials)[:, None], scores, ell=hinge)
+        return Negatives(Candidates(ids), self.weights(users, trials)[:, None], scores)
 
     def weights(self, users: torch.Tensor, trials: torch.Tensor) -> torch.Tensor:
         """Φ(⌊n₋ / t⌋), and 0 where no violator was found, t = 0."""

@@ -17,7 +17,7 @@ def test_loss_and_gradient_are_those_of_all_pairs(tiny, backend, chunk, monkeypa
     for table in (query.context, query.items):
         table.requires_grad_()
     negatives = sampler.select(users, query)
-    loss = negatives.loss(query)
+    loss = negatives.loss(query, sampler.pair_loss)
     gradients = torch.autograd.grad(3 * loss, [query.context, query.items])
 
     expected = 0.0

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom, chisquare
 
 from recbole_hns.kernels import Candidates, get_kernels
-from recbole_hns.loss import logistic
+from recbole_hns.loss import BPR
 from recbole_hns.sampler import DNS, Softmax, SoftmaxV, Uniform
 from recbole_hns.scorer import DotQuery
 
@@ -43,7 +43,7 @@ def softmax_by_loops(r_cj, tau, log_q):
 
 
 def weigh(rule, r_ci, r_cj, log_q=None):
-    return rule.weigh(r_cj, logistic(r_cj - r_ci), log_q)
+    return rule.weigh(r_cj, BPR().ell(r_ci[:, 0], r_cj), log_q)
 
 
 @pytest.fixture

@@ -72,7 +72,7 @@ def test_the_loss_is_the_weighed_hinge_with_its_gradient(tiny, backend):
     for table in (query.context, query.items):
         table.requires_grad_()
     negatives = sampler.select(users, query)
-    loss = negatives.loss(query)
+    loss = negatives.loss(query, sampler.pair_loss)
     gradients = torch.autograd.grad(loss, [query.context, query.items])
 
     expected = 0.0
@@ -96,4 +96,4 @@ def test_no_violator_no_loss(tiny, backend):
         query.items[int(query.positives.ids[place, 0]), place] = 5
     negatives = sampler.select(users, query)
     assert negatives.weights.tolist() == [[0.0], [0.0]]
-    assert float(negatives.loss(query)) == 0
+    assert float(negatives.loss(query, sampler.pair_loss)) == 0
