@@ -50,7 +50,6 @@ EXTRA = {
     "GRU4Rec": {"num_layers": 1},
     "FEARec": {"n_layers": 2},
     "NCL": {"num_clusters": 4},
-    "NCL": {"num_clusters": 4},
 }
 FEATURES = {"GRU4RecF", "SASRecF", "FDSA", "S3Rec"}  # items with a feature `class`
 ENTITIES = {"KSR", "GRU4RecKG"}  # sequential, with vectors of entities trained elsewhere
