@@ -7,6 +7,7 @@ ranking term, and all other terms (contrastive, knowledge, regularising) stay th
 
 from __future__ import annotations
 
+import contextlib
 from functools import partial
 from typing import Any, Callable, ClassVar
 
@@ -41,13 +42,18 @@ class RememberedForward:
     What is remembered is given out once: a second call is meant as one, with a drop-out of its own.
     """
 
-    def __init__(self, model: AbstractRecommender):
+    def __init__(self, model: AbstractRecommender, on_graph: bool = False):
         self.forward, self.listening, self.call = model.forward, False, None
+        # torch's sparse products have no backward pass in the narrow types of mixed precision.
+        self.precision = contextlib.nullcontext
+        if on_graph:
+            self.precision = partial(torch.autocast, model.device.type, enabled=False)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.call is not None and self._is_last_call(args, kwargs):
             return self.forget()
-        output = self.forward(*args, **kwargs)
+        with self.precision():
+            output = self.forward(*args, **kwargs)
         if self.listening:
             self.call, self.listening = (args, kwargs, output), False
         return output
@@ -77,11 +83,12 @@ class ComposedScorer(DotScorer):
 
     path = "composed"
     term_name: ClassVar[str] = ""  # of the ranking loss, where the model has more than one BPRLoss
+    on_graph: ClassVar[bool] = False  # whether ``forward`` multiplies sparse matrices
 
     def __init__(self, model: AbstractRecommender, *args):
         super().__init__(model, *args)
         if not isinstance(model.forward, RememberedForward):
-            model.forward = RememberedForward(model)
+            model.forward = RememberedForward(model, self.on_graph)
         self.forward, self.term = model.forward, RankingTerm()
         self.put_ranking_term()
 
@@ -93,14 +100,16 @@ class ComposedScorer(DotScorer):
 
     def loss(self, batch, query, negatives, generator):
         """The model's own loss; its terms other than the ranking see one negative, drawn from p_cij."""
-        self.term.sampled = partial(negatives.loss, query, self.pair_loss)
+        self.term.sampled = partial(self.sampled_loss, query, negatives)
         loss = self.own_loss(batch, negatives, generator)
         self.forward.forget()
         return loss
 
 
 class TableScorer(ComposedScorer):
-    """General models whose ``forward()`` gives the vectors of all users and of all items."""
+    """Graph models whose ``forward()`` gives the vectors of all users and of all items."""
+
+    on_graph = True
 
     def vectors(self):
         """What ``forward`` gives first; entities behind the items are no items."""
@@ -143,6 +152,8 @@ class CKEScorer(ComposedScorer):
 
 class MCCLKScorer(ComposedScorer):
     """MCCLK: the vectors of two views side by side."""
+
+    on_graph = True
 
     def vectors(self):
         """As ``predict`` joins them."""

@@ -192,9 +192,14 @@ class DotScorer(Scorer):
         """The vectors of all users and of all items."""
         raise NotImplementedError
 
+    def sampled_loss(self, query: DotQuery, negatives: Negatives) -> torch.Tensor:
+        """The pair loss over the weighted negatives, in 32 bits also under mixed precision."""
+        with torch.autocast(query.items.device.type, enabled=False):
+            return negatives.loss(query, self.pair_loss)
+
     def loss(self, batch, query, negatives, generator):
-        """The pair loss over the weighted negatives, and the model's regulariser."""
-        loss = negatives.loss(query, self.pair_loss)
+        """The pair loss and the model's regulariser."""
+        loss = self.sampled_loss(query, negatives)
         regulariser = self.regulariser(batch, negatives)
         return loss if regulariser is None else loss + regulariser
 
@@ -225,7 +230,8 @@ class LightGCNScorer(DotScorer):
         model = self.model
         # Evaluation keeps the propagated embeddings; training makes them stale.
         model.restore_user_e = model.restore_item_e = None
-        E = SymmetricPropagation.apply(model.get_ego_embeddings(), self.A, model.n_layers)
+        with torch.autocast(self.A.device.type, enabled=False):  # no sparse product has fewer bits
+            E = SymmetricPropagation.apply(model.get_ego_embeddings(), self.A, model.n_layers)
         return torch.split(E, [model.n_users, model.n_items])
 
     def regulariser(self, batch, negatives):

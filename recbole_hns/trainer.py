@@ -79,7 +79,8 @@ class HNSTrainerMixin:
     def sampled_loss(self, batch: Interaction) -> torch.Tensor:
         """Encode once, choose negatives without gradient, learn from them."""
         query = self.scorer.encode(batch)
-        negatives = self.sampler.select(batch[self.config["USER_ID_FIELD"]], query)
+        with torch.autocast(self.device.type, enabled=False):  # the choice takes 32 bits
+            negatives = self.sampler.select(batch[self.config["USER_ID_FIELD"]], query)
         return self.scorer.loss(batch, query, negatives, self.sampler.generator)
 
     def _train_epoch(self, train_data, epoch_idx, loss_func=None, show_progress=False):

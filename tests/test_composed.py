@@ -265,6 +265,22 @@ def test_every_loss_falls_with_every_kind_of_sampler(name, sampler, pair_loss, d
     assert losses[-1] < losses[0]
 
 
+@pytest.mark.parametrize("sampler", ["dns", "softmax_v", "non_sampling", "kernel", "warp", "adasir_p"])
+@pytest.mark.parametrize("name", ["BPR", "LightGCN", "NGCF", "SGL", "SASRec"])
+def test_mixed_precision_learns_too(name, sampler, data_path):
+    """On the CPU it is bfloat16 in the encoder; choice and loss are of 32 bits."""
+    settings = {**SMALL, "epochs": 4, "learning_rate": 0.02, "enable_amp": True}
+    for key in ("N", "M"):
+        if key not in SAMPLERS[sampler].keys:
+            settings.pop(key)
+    config, train_data, *_ = prepare(name, "tiny", **settings, data_path=data_path, sampler=sampler)
+    loader = positives_only(config, train_data)
+    trainer = make_trainer(config, config.model_class(config, loader._dataset))
+    trainer.fit(loader, saved=False)
+    losses = [row["train_loss"] for row in trainer.history]
+    assert losses[-1] < losses[0]
+
+
 def test_negatives_of_a_sequence_are_neither_its_history_nor_its_target(data_path):
     """Not of this sequence, and not of any other of the same user."""
     config, train_data, *_ = prepare("SASRec", "tiny", **SMALL, data_path=data_path)
