@@ -1,4 +1,4 @@
-"""RecBole 1.2.1 on today's torch and SciPy: the only module that knows of these faults.
+"""RecBole 1.2.1 on today's torch and SciPy: with :mod:`.compat_knowledge`, all that knows of its faults.
 
 Each shim mends one upstream fault, does nothing where the fault is absent, and reaches no further
 than RecBole's own modules. :func:`apply` runs once, when ``recbole_hns`` is imported.
@@ -74,6 +74,13 @@ def narrow_preloaded_weights() -> None:
     Dataset.get_preload_weight = get_preload_weight
 
 
+def knowledge_models_without_compiled_packages() -> None:
+    """Let KGAT, KGIN and MCCLK do without ``dgl`` and ``torch_scatter``."""
+    from recbole_hns import compat_knowledge  # it imports RecBole, which takes the shims above
+
+    compat_knowledge.apply()
+
+
 def quiet_recbole() -> None:
     """Keep warnings about RecBole's own code from users, who can do nothing about them.
 
@@ -89,4 +96,5 @@ def apply() -> None:
     restore_dok_update()
     load_own_checkpoints()
     narrow_preloaded_weights()
+    knowledge_models_without_compiled_packages()
     quiet_recbole()

@@ -44,7 +44,7 @@ _REASONS = {
     sequential.SASRecCPR: _ALL_ITEMS,
     sequential.RepeatNet: _ALL_ITEMS,
 }
-_PACKAGES = {"NCL": "faiss", "KGAT": "dgl", "KGIN": "torch_scatter", "MCCLK": "torch_scatter"}
+_PACKAGES = {"NCL": "faiss"}
 _NOTES = {
     **{model: f"needs {package}" for model, package in _PACKAGES.items()},
     "S3Rec": "fine-tuning only",
