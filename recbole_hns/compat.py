@@ -1,4 +1,5 @@
-"""RecBole 1.2.1 on today's torch and SciPy: with :mod:`.compat_knowledge`, all that knows of its faults.
+"""RecBole 1.2.1 on today's stack: with :mod:`.compat_pandas` and :mod:`.compat_knowledge`, all that
+knows of its faults.
 
 Each shim mends one upstream fault, does nothing where the fault is absent, and reaches no further
 than RecBole's own modules. :func:`apply` runs once, when ``recbole_hns`` is imported.
@@ -14,6 +15,35 @@ import warnings
 import numpy as np
 import scipy.sparse as sp
 import torch
+
+from recbole_hns import compat_pandas
+
+NUMPY_1_NAMES = {"float_": np.float64, "complex_": np.complex128, "unicode_": np.str_}
+
+
+def lend_numpy_names() -> None:
+    """Let RecBole's ``Config`` read the names that NumPy 2 took away: ``np.float_`` and two more.
+
+    It reads them once, to set ``np.float`` and the like, which its own modules use. NumPy has them
+    for as long as that takes and no longer.
+    """
+    if all(hasattr(np, name) for name in NUMPY_1_NAMES):
+        return
+    from recbole.config import Config
+
+    settle = Config.compatibility_settings
+
+    @functools.wraps(settle)
+    def compatibility_settings(self):
+        lent = {name: value for name, value in NUMPY_1_NAMES.items() if not hasattr(np, name)}
+        vars(np).update(lent)
+        try:
+            settle(self)
+        finally:
+            for name in lent:
+                delattr(np, name)
+
+    Config.compatibility_settings = compatibility_settings
 
 
 def restore_dok_update() -> None:
@@ -82,19 +112,22 @@ def knowledge_models_without_compiled_packages() -> None:
 
 
 def quiet_recbole() -> None:
-    """Keep warnings about RecBole's own code from users, who can do nothing about them.
+    """Keep warnings about RecBole's own code, and Ray's, from users, who can do nothing about them.
 
     RecBole 1.2.1 calls deprecated functions of pandas and torch: chained ``fillna(inplace=True)``,
-    ``torch.sparse.FloatTensor`` and, every epoch, ``torch.cuda.amp.GradScaler``.
+    ``torch.sparse.FloatTensor`` and, every epoch, ``torch.cuda.amp.GradScaler``; it makes tensors of
+    arrays that pandas 3 marks read-only. Ray 2.6 imports ``pkg_resources``.
     """
     for category in (FutureWarning, DeprecationWarning, UserWarning):
-        warnings.filterwarnings("ignore", category=category, module=r"recbole\.")
+        warnings.filterwarnings("ignore", category=category, module=r"(recbole|ray)\.")
 
 
 def apply() -> None:
     """Apply every shim; applying them again changes nothing."""
+    quiet_recbole()  # first, since the others import RecBole
+    lend_numpy_names()
+    compat_pandas.apply()
     restore_dok_update()
     load_own_checkpoints()
     narrow_preloaded_weights()
     knowledge_models_without_compiled_packages()
-    quiet_recbole()

@@ -20,7 +20,7 @@ from recbole_hns.data.loader import positives_only
 from recbole_hns.data.locate import ensure_dataset
 from recbole_hns.data.positives import Positives
 from recbole_hns.errors import HNSError
-from recbole_hns.result import make_result, write_result
+from recbole_hns.result import make_result, plain, write_result
 from recbole_hns.sampler.pool import refuse_users_without_negatives
 from recbole_hns.trainer import make_trainer
 
@@ -101,8 +101,8 @@ def _train_and_test(config: HNSConfig, data: Dataset, saved: bool) -> dict[str, 
     test_result = trainer.evaluate(test_data, load_best_model=saved, show_progress=progress)
 
     logger.info(f"The running environment is as follows:\n{get_environment(config).draw()}")
-    logger.info(set_color("best valid ", "yellow") + f": {best_valid_result}")
-    logger.info(set_color("test result", "yellow") + f": {test_result}")
+    logger.info(set_color("best valid ", "yellow") + f": {plain(best_valid_result)}")
+    logger.info(set_color("test result", "yellow") + f": {plain(test_result)}")
     file = None
     if config["result_dir"] and (config["local_rank"] == 0 or config["single_spec"]):
         seconds = time.perf_counter() - start
