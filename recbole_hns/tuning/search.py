@@ -178,7 +178,8 @@ def _tune(plan, study, data, folder, cpus, gpus, max_failures, resume, table) ->
                 name="ray",
                 storage_path=str(folder),
                 failure_config=FailureConfig(max_failures=max_failures),
-                checkpoint_config=CheckpointConfig(num_to_keep=1),
+                # pbt: a trial may still want a checkpoint of another when that has a newer one.
+                checkpoint_config=CheckpointConfig(num_to_keep=3 if plan.scheduler == "pbt" else 1),
                 callbacks=[table],
                 verbose=0,
             ),
