@@ -4,6 +4,14 @@ Shi et al., "On the Theories Behind Hard Negative Sampling for Recommendation", 
 """
 
 import os
+from importlib.util import find_spec
+
+if find_spec("recbole") is None:
+    raise ModuleNotFoundError(
+        "RecBole is not installed: on Python 3.12 and later its requirements cannot be met, so it comes "
+        'without them, by pip install ".[modern]" && pip install --no-deps recbole==1.2.1 (README).',
+        name="recbole",
+    )
 
 # Our kernels and torch take turns on the same cores. By default a thread of torch's OpenMP spins for
 # milliseconds when its work is done, on a core that the kernel could use; this makes it some
