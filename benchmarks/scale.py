@@ -3,9 +3,9 @@
 
     python benchmarks/scale.py [--json result.json] [--rounds 7]
 
-MF, batches of 4096, d = 32. The data are generated arrays, popularity after Zipf's law. Steps of all
-contestants are measured in turns in one process and compared with steps on data of Gowalla's size; a
-step is everything, as in ``train_step.py``, the epoch's permutation spread over the steps of the epoch.
+MF, batches of 4096, d = 32; generated arrays, popularity after Zipf's law. Steps are taken in turns in
+one process, and given as multiples of the same sampler's step with Adam on data of Gowalla's size. A
+step is everything, as in ``train_step.py``, with its share of the epoch's permutation.
 """
 
 from __future__ import annotations
@@ -35,7 +35,12 @@ from recbole_hns.sampler import make_sampler
 
 MILLION = (1_000_000, 1_000_000, 20_000_000)  # users, items, pairs
 DNS = {"sampler": "dns", "M": 5, "N": 200}
-SPARSE = {"learner": "sparse_adam"}
+SAMPLERS = {
+    "DNS(5, 200)": DNS,
+    "DNS(5, 200), pool_block 16": {**DNS, "pool_block": 16},
+    "Softmax-v(1, 200)": {"sampler": "softmax_v", "rho": 1.0},
+    "uniform": {"sampler": "uniform"},
+}
 
 
 class Generated(Dataset):
@@ -131,35 +136,27 @@ def held(pool) -> float:
 def run(folder: Path, rounds: int) -> dict:
     """All measurements, as rows of a table."""
     big, small = Bench(folder, *MILLION), Bench(folder, *GOWALLA)
-    rows = []
+    rows, ms = [], {}
     for pool in ("uniform", "popularity"):
-        mb, peak = big.structures(pool)
-        rows += [at_most(f"loader, positives, {pool} pool: held", mb / 1024, 4, "GB")]
-        rows += [at_most(f"loader, positives, {pool} pool: peak while built", peak / 1024, 4, "GB")]
+        held_mb, peak_mb = big.structures(pool)
+        rows.append(at_most(f"loader and {pool} pool", held_mb / 1024, 4, "GB"))
+        rows.append(at_most(f"loader and {pool} pool, peak while built", peak_mb / 1024, 4, "GB"))
         gc.collect()
-    seconds, lines = {}, {}
-    groups = {
-        "DNS(5, 200)": (DNS, ("sparse_adam", "adam")),
-        "DNS(5, 200), pool_block 16": ({**DNS, "pool_block": 16}, ("sparse_adam",)),
-        "Softmax-v(1, 200)": ({"sampler": "softmax_v", "rho": 1.0}, ("sparse_adam",)),
-        "uniform": ({"sampler": "uniform"}, ("sparse_adam", "adam")),
-    }
-    for name, (settings, learners) in groups.items():
-        reference = f"Gowalla size, {name}, adam"
-        contestants = {reference: small.ours(**settings)}
-        for learner in learners:
-            contestants[f"a million, {name}, {learner}"] = big.ours(**settings, learner=learner)
-        if name == "DNS(5, 200)":
-            contestants[f"Gowalla size, {name}, sparse_adam"] = small.ours(**settings, **SPARSE)
-        seconds.update(take_turns(contestants, rounds))
-        lines.update(dict.fromkeys(contestants, reference))
+    for name, settings in SAMPLERS.items():
+        contestants = {
+            "Gowalla's size, adam": small.ours(**settings),
+            "a million, sparse_adam": big.ours(**settings, learner="sparse_adam"),
+            "a million, adam": big.ours(**settings),
+            "Gowalla's size, sparse_adam": small.ours(**settings, learner="sparse_adam"),
+        }
+        seconds = take_turns(contestants, rounds)
+        reference, *others = contestants
+        for other in others:
+            most = 4 if (name, other) == ("DNS(5, 200)", "a million, sparse_adam") else None
+            rows.append(at_most(f"{name}: {other}", ratio(seconds, other, reference), most))
+        ms.update({f"{name}: {key}": 1e3 * statistics.median(seconds[key]) for key in contestants})
         del contestants
         gc.collect()
-    for name, reference in lines.items():
-        if name != reference:
-            line = 4 if name == "a million, DNS(5, 200), sparse_adam" else None
-            rows.append(at_most(f"{name}, against {reference}", ratio(seconds, name, reference), line))
-    ms = {name: 1e3 * statistics.median(values) for name, values in seconds.items()}
     return {"rows": rows, "ms": ms, "threads": torch.get_num_threads()}
 
 
