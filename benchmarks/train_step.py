@@ -62,7 +62,13 @@ def interactions(data: str | None, share: float = 0.8) -> tuple[np.ndarray, np.n
             items.append(kept)
         return np.concatenate(users), np.concatenate(items)
     n_users, n_items, n_training = GOWALLA
-    n_pairs = round(n_training * share / 0.8)
+    return generate(n_users, n_items, round(n_training * share / 0.8), rng)
+
+
+def generate(
+    n_users: int, n_items: int, n_pairs: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """(users, items) of different pairs, items as popular as Zipf's law has it."""
     zipf = 1 / np.arange(1, n_items + 1) ** 0.8
     activity = rng.lognormal(sigma=0.9, size=n_users)
     pairs = np.empty(0, dtype=np.int64)
@@ -116,6 +122,15 @@ class FirstBatches:
         return itertools.islice(iter(self.loader), self.n)
 
 
+def ready(config: HNSConfig, dataset, loader):
+    """Our trainer with its sampler built and nothing trained."""
+    init_seed(0, True)
+    trainer = make_trainer(config, get_model(config["model"])(config, dataset))
+    trainer.epochs = 0  # fit builds the sampler and trains no epoch
+    trainer.fit(loader, saved=False)
+    return trainer
+
+
 class Trained:
     """A RecBole trainer, ours or RecBole's, timed per step."""
 
@@ -123,9 +138,14 @@ class Trained:
         self.trainer, self.train_data = trainer, train_data
         self.epoch = 0
 
+    def batches(self, steps: int):
+        """An epoch of so many steps."""
+        return FirstBatches(self.train_data, steps)
+
     def seconds(self, steps: int) -> float:
+        """Of a step, on average."""
         start = time.perf_counter()
-        self.trainer._train_epoch(FirstBatches(self.train_data, steps), self.epoch)
+        self.trainer._train_epoch(self.batches(steps), self.epoch)
         self.epoch += 1
         return (time.perf_counter() - start) / steps
 
@@ -142,12 +162,8 @@ class Bench:
     def ours(self, model: str = "BPR", d: int = 32, **sampler) -> Trained:
         """Our trainer with a sampler."""
         config = HNSConfig(model, "bench", config_dict=settings(self.folder, d, **sampler))
-        init_seed(0, True)
         loader = positives_only(config, self.train_data)
-        trainer = make_trainer(config, get_model(config["model"])(config, self.dataset))
-        trainer.epochs = 0  # fit builds the sampler and trains no epoch
-        trainer.fit(loader, saved=False)
-        return Trained(trainer, loader)
+        return Trained(ready(config, self.dataset, loader), loader)
 
     def recbole(self, model: str = "BPR", d: int = 32, dynamic: int = 0) -> Trained:
         """RecBole's trainer with its own negative sampling."""
@@ -277,17 +293,12 @@ MEMORY_SAMPLERS = {
 }
 
 
-def measure_memory(folder: Path, sampler: dict) -> None:
-    """Print by how many MB the sampler's steps raise the peak over uniform BPR's steps."""
+def peak_of(work) -> float:
+    """By how many MB ``work()`` raises the memory of the process at most."""
 
     def peak() -> float:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
-    bench = Bench(folder)
-    contestant = bench.ours(d=64, **sampler)
-    plain = bench.ours(d=64, sampler="uniform")
-    plain.seconds(3)
-    del plain
     # Fill up what the process has freed so far, so that the peak shows every new byte.
     before = peak()
     ballast, resident = [], Path("/proc/self/statm")
@@ -295,8 +306,18 @@ def measure_memory(folder: Path, sampler: dict) -> None:
     while int(resident.read_text().split()[1]) * page < before - 1:
         ballast.append(np.ones(1 << 17))  # 1 MB
     before = peak()
-    contestant.seconds(3)
-    print(peak() - before)
+    work()
+    return peak() - before
+
+
+def measure_memory(folder: Path, sampler: dict) -> None:
+    """Print by how many MB the sampler's steps raise the peak over uniform BPR's steps."""
+    bench = Bench(folder)
+    contestant = bench.ours(d=64, **sampler)
+    plain = bench.ours(d=64, sampler="uniform")
+    plain.seconds(3)
+    del plain
+    print(peak_of(lambda: contestant.seconds(3)))
 
 
 def main() -> None:
@@ -317,7 +338,11 @@ def main() -> None:
         folder = Path(name)
         os.chdir(folder)
         write_dataset(folder, *interactions(options.data and os.path.abspath(options.data)))
-        report = run(folder, options.rounds)
+        show(run(folder, options.rounds), output)
+
+
+def show(report: dict, output: Path | None) -> None:
+    """Print the table, and write it to a file if there is one."""
     for row in report["rows"]:
         print(f"{row['what']:<64} {row['value']:>9} {row['line']:>16} {row['verdict']}")
     print("\nmilliseconds per step (median; noise between machines)")

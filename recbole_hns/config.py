@@ -22,7 +22,7 @@ from recbole_hns.evaluator.metrics import DEFAULTS as METRIC_DEFAULTS
 from recbole_hns.evaluator.metrics import METRICS, metric_keys, read_settings
 from recbole_hns.sampler.registry import SAMPLERS, Entry
 from recbole_hns.spec import SamplerSpec, pair_loss_keys, sampler_keys
-from recbole_hns.support import has_pair_loss, has_vectors, missing_package, why_not
+from recbole_hns.support import has_pair_loss, has_vectors, missing_package, scorer_of, why_not
 
 MODEL_ALIASES = {"MF": "BPR"}
 
@@ -66,6 +66,7 @@ class HNSConfig(Config):
             raise HNSError(" ".join(str(error).strip("'\"").split())) from error
         self._refuse_models_without_pairs()
         self._refuse_what_the_models_loss_cannot_take()
+        self._refuse_dense_gradients()
         _check_metrics(self.final_config_dict)
 
     def __getstate__(self):
@@ -156,6 +157,7 @@ class HNSConfig(Config):
             )
         self.spec = SamplerSpec.from_config(final, given, self._recbole_defaults)
         _check_decay(final, given)
+        self.dropped_weight_decay = _without_weight_decay(final, given)
         # Pairs come from RecBole's data preparation as they are; `sampler` adds the negatives.
         self.ignored_neg_sample_args = given.get("train_neg_sample_args")
         final["train_neg_sample_args"] = {"distribution": "uniform", "sample_num": 1}
@@ -225,6 +227,32 @@ class HNSConfig(Config):
                 f"pair_loss={self.spec.loss_name} would have no effect: {self.model} learns by a loss "
                 "of its own; leave it out, or choose a model that `recbole-hns models` calls fused or "
                 "composed."
+            )
+
+    def _refuse_dense_gradients(self):
+        learner = f"learner={self['learner']}"
+        if not uses_sparse_adam(self.final_config_dict):
+            return
+        if not scorer_of(self.model_class).sparse_gradient:
+            raise HNSError(
+                f"{learner} cannot train {self.model}: it takes gradients of single rows of embedding "
+                f"tables, and {self.model}'s reach all rows or other parameters: use learner=adam, or a "
+                "model that only looks its rows up, as MF (RecBole's BPR) does."
+            )
+        if self.spec.method.dense_gradient:
+            raise HNSError(
+                f"{learner} cannot train with sampler={self.spec.sampler}, whose gradient reaches every "
+                "item in every step: use learner=adam, or a sampler that draws."
+            )
+        if self["clip_grad_norm"]:
+            raise HNSError(
+                f"clip_grad_norm={self['clip_grad_norm']} cannot be used with {learner}: torch has no "
+                "norm of gradients of single rows; use learner=adam, or leave it out."
+            )
+        if "nproc" in self.external_config_dict:
+            raise HNSError(
+                f"{learner} works in one process only, because RecBole adds up whole tables of "
+                "gradients among several: use learner=adam, or leave --nproc and --world_size out."
             )
 
 
@@ -321,6 +349,25 @@ def _check_metrics(config: dict[str, Any]) -> None:
         raise HNSError(
             f"valid_metric={config['valid_metric']} is not evaluated: choose one of {', '.join(keys)}."
         )
+
+
+def uses_sparse_adam(config: dict[str, Any]) -> bool:
+    """Whether only the rows that a step touches are updated."""
+    return str(config["learner"]).lower() == "sparse_adam"
+
+
+def _without_weight_decay(config: dict[str, Any], given: dict[str, Any]) -> float:
+    """Take away a default weight decay that ``sparse_adam`` has no use for; return what it was."""
+    decay = config["weight_decay"]
+    if not uses_sparse_adam(config) or not decay:
+        return 0.0
+    if "weight_decay" in given:
+        raise HNSError(
+            f"weight_decay={decay} has no effect with learner={config['learner']}, which leaves alone "
+            "the rows that a step does not touch: use learner=adam, or weight_decay=0."
+        )
+    config["weight_decay"] = 0.0
+    return decay
 
 
 def _check_decay(config: dict[str, Any], given: dict[str, Any]) -> None:

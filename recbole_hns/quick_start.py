@@ -86,6 +86,11 @@ def _train_and_test(config: HNSConfig, data: Dataset, saved: bool) -> dict[str, 
             f"train_neg_sample_args={config.ignored_neg_sample_args} is not used: `sampler` decides "
             "which negatives a model is trained with."
         )
+    if config.dropped_weight_decay:
+        logger.warning(
+            f"the default weight_decay={config.dropped_weight_decay} is left out: "
+            f"learner={config['learner']} has none."
+        )
     train_data, valid_data, test_data = data_preparation(config, data)
     train_data = positives_only(config, train_data)
 
@@ -147,7 +152,7 @@ def launch(
             model, dataset, config_file_list=config_file_list, command_line=command_line
         )
     # Mistakes are told once, here, and not by every process.
-    ensure_dataset(HNSConfig(model, dataset, config_file_list, command_line=command_line))
+    ensure_dataset(HNSConfig(model, dataset, config_file_list, {"nproc": nproc}, command_line))
     group = {
         "world_size": nproc if world_size == -1 else world_size,
         "ip": ip,

@@ -24,13 +24,14 @@ PREDICT_ROWS = 1 << 18
 class PairScores(torch.autograd.Function):
     """r_ci and r_cj of a batch, with gradients gathered by a kernel and no (B, n, d) tensor.
 
-    Scores that the sampler has computed already are passed in and not computed again.
+    Scores that the sampler has computed already are passed in and not computed again. With ``sparse``
+    the gradients are sparse tensors of the rows that the batch touches, for ``torch.optim.SparseAdam``.
     """
 
     @staticmethod
-    def forward(ctx, context, items, rows, positives, negatives, scores, kernels):
+    def forward(ctx, context, items, rows, positives, negatives, scores, kernels, sparse):
         ctx.save_for_backward(context, items, rows)
-        ctx.positives, ctx.negatives, ctx.kernels = positives, negatives, kernels
+        ctx.positives, ctx.negatives, ctx.kernels, ctx.sparse = positives, negatives, kernels, sparse
         if scores is None:
             scores = kernels.score(context, rows, items, negatives)
         return kernels.score(context, rows, items, positives)[:, 0], scores
@@ -39,8 +40,17 @@ class PairScores(torch.autograd.Function):
     def backward(ctx, grad_ci, grad_cj):
         context, items, rows = ctx.saved_tensors
         parts = [(ctx.positives, grad_ci[:, None]), (ctx.negatives, grad_cj)]
-        grads = ctx.kernels.score_backward(context, rows, items, parts)
-        return (*grads, None, None, None, None, None)
+        if ctx.sparse:
+            by_row = ctx.kernels.score_backward_rows(context, rows, items, parts)
+            grads = [_sparse(table, *part) for table, part in zip((context, items), by_row)]
+        else:
+            grads = ctx.kernels.score_backward(context, rows, items, parts)
+        return (*grads, None, None, None, None, None, None)
+
+
+def _sparse(table: torch.Tensor, rows: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """A gradient of the table that is zero but for some rows."""
+    return torch.sparse_coo_tensor(rows[None], values, table.shape, check_invariants=False)
 
 
 class DotQuery:
@@ -53,11 +63,12 @@ class DotQuery:
         items: torch.Tensor,  # (n_items, d)
         positives: torch.Tensor,  # (B,) item ids
         kernels: ModuleType,
+        sparse: bool = False,  # whether both tables take sparse gradients
     ):
         # Under mixed precision an encoder's output may be narrow; kernels and loss are of 32 bits.
         self.context, self.rows, self.items = context.float(), rows, items.float()
         self.positives = Candidates(positives[:, None].int())
-        self.kernels = kernels
+        self.kernels, self.sparse = kernels, sparse
 
     def _tables(self):
         return self.context, self.rows, self.items
@@ -65,7 +76,7 @@ class DotQuery:
     def at(self, pairs: torch.Tensor) -> DotQuery:
         """The query of some of the pairs."""
         positives = self.positives.ids[pairs, 0]
-        return DotQuery(self.context, self.rows[pairs], self.items, positives, self.kernels)
+        return DotQuery(self.context, self.rows[pairs], self.items, positives, self.kernels, self.sparse)
 
     def positive_scores(self) -> torch.Tensor:
         """r_ci, (B,), without gradient."""
@@ -89,6 +100,7 @@ class DotQuery:
             negatives.candidates,
             negatives.scores,
             self.kernels,
+            self.sparse,
         )
 
 
@@ -135,6 +147,8 @@ class Scorer:
     """How one model encodes a batch and learns from it."""
 
     path: ClassVar[str]  # what `recbole-hns models` calls it
+    # Whether a step's gradient is zero but for the rows of the embedding tables that its pairs name.
+    sparse_gradient: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -186,7 +200,12 @@ class DotScorer(Scorer):
         """All contexts and items as vectors."""
         context, items = self.vectors()
         users, positives = batch[self.model.USER_ID], batch[self.model.ITEM_ID]
-        return DotQuery(context, users, items, positives, self.kernels)
+        return DotQuery(context, users, items, positives, self.kernels, self.sparse)
+
+    @property
+    def sparse(self) -> bool:
+        """Whether the model's tables are to be given sparse gradients."""
+        return self.sparse_gradient and self.model.item_embedding.sparse
 
     def vectors(self) -> tuple[torch.Tensor, torch.Tensor]:
         """The vectors of all users and of all items."""
@@ -210,6 +229,8 @@ class DotScorer(Scorer):
 
 class MFScorer(DotScorer):
     """Matrix factorisation, RecBole's ``BPR``."""
+
+    sparse_gradient = True
 
     def vectors(self):
         """The embedding tables themselves."""

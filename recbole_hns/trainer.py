@@ -119,7 +119,12 @@ class HNSTrainerMixin:
 
     def _build_optimizer(self, **kwargs):
         """RecBole's optimiser, fused where it can be."""
-        return fuse(super()._build_optimizer(**kwargs))
+        optimizer = fuse(super()._build_optimizer(**kwargs))
+        if isinstance(optimizer, torch.optim.SparseAdam):
+            for module in self.model.modules():
+                if isinstance(module, torch.nn.Embedding):
+                    module.sparse = True  # torch's own mark of a table that takes sparse gradients
+        return optimizer
 
     def _save_checkpoint(self, *args, **kwargs):
         """RecBole's checkpoint, with what the sampler has learned."""

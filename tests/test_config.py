@@ -150,6 +150,15 @@ def test_sequential_models_learn_from_pairs():
         ({"lr_gamma": 0.5}, ["lr_gamma", "lr_step_size"]),
         ({"lr_step_size": 0}, ["lr_step_size=0"]),
         ({"lr_step_size": 5, "lr_gamma": 0}, ["lr_gamma=0"]),
+        ({"learner": "sparse_adam", "weight_decay": 1e-6}, ["weight_decay=1e-06", "no effect"]),
+        (
+            {"learner": "sparse_adam", "model": "LightGCN"},
+            ["LightGCN", "all rows", "learner=adam", "MF"],
+        ),
+        ({"learner": "Sparse_Adam", "model": "NGCF"}, ["learner=Sparse_Adam cannot train NGCF"]),
+        ({"learner": "sparse_adam", "sampler": "non_sampling"}, ["non_sampling", "every item"]),
+        ({"learner": "sparse_adam", "clip_grad_norm": {"max_norm": 5}}, ["clip_grad_norm", "no norm"]),
+        ({"learner": "sparse_adam", "nproc": 2}, ["one process", "--nproc"]),
         ({"smapler": "dns"}, ["smapler", "did you mean sampler?"]),
         ({"epochs": "ten"}, ["epochs='ten'"]),
         ({"epochs": 1.5}, ["epochs=1.5"]),
@@ -174,6 +183,14 @@ def test_every_mistake_gets_one_sentence(settings, words):
     message = refusal(**settings)
     for word in words:
         assert word in message
+
+
+def test_sparse_adam_takes_the_default_weight_decay_away():
+    assert config()["weight_decay"] == 2.5e-06
+    sparse = config(learner="sparse_adam")
+    assert (sparse["weight_decay"], sparse.dropped_weight_decay) == (0, 2.5e-06)
+    given = config(learner="sparse_adam", weight_decay=0)
+    assert (given["weight_decay"], given.dropped_weight_decay) == (0, 0)
 
 
 def test_broken_files_are_named(tmp_path):

@@ -1,9 +1,13 @@
+import itertools
+
 import pytest
 import torch
 from conftest import prepare
 from recbole.trainer import KGTrainer, Trainer
 
 from recbole_hns.data.loader import positives_only
+from recbole_hns.optim import FusedSparseAdam
+from recbole_hns.sampler import SAMPLERS
 from recbole_hns.trainer import HNSTrainerMixin, make_trainer
 
 
@@ -51,6 +55,74 @@ def test_recboles_other_optimisers_work(tiny, learner):
     before = trainer.model.item_embedding.weight.detach().clone()
     trainer.fit(loader, saved=False)
     assert not torch.equal(before, trainer.model.item_embedding.weight)
+
+
+@pytest.mark.parametrize("block", [1, 4])
+def test_sparse_adam_moves_only_the_rows_that_a_step_touches(tiny, backend, block):
+    trainer, loader = trainer_for(
+        "BPR",
+        tiny,
+        learner="sparse_adam",
+        hns_backend=backend,
+        train_batch_size=4,
+        M=2,
+        pool_block=block,
+    )
+    trainer.prepare(loader)
+    model, optimizer = trainer.model, trainer.optimizer
+    tables = (model.user_embedding.weight, model.item_embedding.weight)
+    for batch in itertools.islice(loader, 3):
+        before = [table.detach().clone() for table in tables]
+        optimizer.zero_grad()
+        query = trainer.scorer.encode(batch)
+        negatives = trainer.sampler.select(batch["user_id"], query)
+        trainer.scorer.loss(batch, query, negatives, None).backward()
+        optimizer.step()
+        touched = batch["user_id"], torch.cat([batch["item_id"], negatives.ids.flatten()])
+        for table, old, rows in zip(tables, before, touched):
+            moved = (table != old).any(dim=1).nonzero()[:, 0]
+            assert torch.equal(moved, rows.unique())
+
+
+@pytest.mark.parametrize("sampler", ["uniform", "dns", "softmax_v"])
+def test_sparse_adam_steps_as_torchs_does(tiny, sampler):
+    """The rows of our pass against torch's gathers and scatters, through two epochs of training."""
+    states = []
+    for optimizer in (FusedSparseAdam, torch.optim.SparseAdam):
+        trainer, loader = trainer_for(
+            "BPR", tiny, epochs=2, sampler=sampler, learner="sparse_adam", train_batch_size=64
+        )
+        assert type(trainer.optimizer) is FusedSparseAdam
+        trainer.optimizer = optimizer(trainer.model.parameters(), lr=0.01)
+        trainer.fit(loader, saved=False)
+        state = trainer.optimizer.state_dict()["state"]
+        states.append(
+            [*trainer.model.parameters(), *(v for row in state.values() for v in row.values())]
+        )
+    assert len(states[0]) == 2 + 2 * 3  # step, exp_avg and exp_avg_sq of both tables
+    for ours, theirs in zip(*states):
+        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "sampler", [name for name, entry in SAMPLERS.items() if not entry.method.dense_gradient]
+)
+def test_mf_learns_by_sparse_adam_with_every_sampler_that_draws(tiny, sampler):
+    losses = sparse_losses(tiny, sampler=sampler)
+    assert losses[-1] < 0.9 * losses[0]
+
+
+def test_sparse_adam_learns_in_torch_with_shared_candidates_and_mixed_precision(tiny):
+    losses = sparse_losses(tiny, hns_backend="torch", pool_block=16, enable_amp=True)
+    assert losses[-1] < 0.9 * losses[0]
+
+
+def sparse_losses(settings, **more):
+    """The loss of each of 20 epochs of MF."""
+    more = {"epochs": 20, "learning_rate": 0.05, "train_batch_size": 64, **more}
+    trainer, loader = trainer_for("BPR", settings, learner="sparse_adam", **more)
+    trainer.fit(loader, saved=False)
+    return [row["train_loss"] for row in trainer.history]
 
 
 def test_an_epoch_starts_from_the_same_random_state_when_it_is_run_again(tiny):

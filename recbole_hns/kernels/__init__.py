@@ -15,6 +15,9 @@ Both modules keep one contract, and one test suite runs over both:
     The M candidates of highest score, hardest first.
 ``score_backward(context, rows, items, parts) -> (grad_context, grad_items)``
     Gradient of Σ grad · score for several ``(candidates, grad)`` parts of the same pairs.
+``score_backward_rows(context, rows, items, parts) -> ((rows, grad), (rows, grad))``
+    The same gradients for the rows that the pairs touch and no others: which rows, ascending, and their
+    gradients. What it costs depends on the pairs, not on the tables.
 ``add_rows(table, rows, values)``
     table[rows[k]] += values[k], in place.
 

@@ -40,15 +40,21 @@ def score_backward(
     candidates: Candidates,
     grad: torch.Tensor,
     add_rows: Callable[[torch.Tensor, torch.Tensor, torch.Tensor], None],
+    context_places: torch.Tensor,
+    item_places: tuple[torch.Tensor, torch.Tensor],
     grad_context: torch.Tensor,
     grad_items: torch.Tensor,
 ) -> None:
-    """Add the gradients of Σ grad · score to both tables; ``add_rows`` is the backend's."""
-    shared = candidates.shared
+    """Add the gradients of Σ grad · score to both tables; ``add_rows`` is the backend's.
+
+    The gradients of pair b's context go to row ``context_places[b]`` of the one table, those of the
+    candidates to the rows ``item_places`` of the other, in the order of :func:`gradient_rows`.
+    """
+    shared, (shared_places, own_places) = candidates.shared, item_places
     c, v = _replaced_vectors(context, rows, items, candidates)
     g = grad[shared.pair, shared.slot, None]
-    add_rows(grad_context, rows[shared.pair], g * v)
-    add_rows(grad_items, candidates.ids[shared.pair, shared.slot], g * c)
+    add_rows(grad_context, context_places[shared.pair], g * v)
+    add_rows(grad_items, own_places, g * c)
 
     common = grad.clone()
     common[shared.pair, shared.slot] = 0
@@ -59,8 +65,25 @@ def score_backward(
         V = _vectors(items, shared.ids[part])
         torch.bmm(g[part], V, out=grad_C[part])
         torch.bmm(g[part].transpose(1, 2), C[part], out=V)
-        add_rows(grad_items, shared.ids[part].flatten(), V.flatten(0, 1))
-    add_rows(grad_context, rows, grad_C.flatten(0, 1)[: len(rows)])
+        add_rows(grad_items, shared_places[part].flatten(), V.flatten(0, 1))
+    add_rows(grad_context, context_places, grad_C.flatten(0, 1)[: len(rows)])
+
+
+def gradient_rows(candidates: Candidates) -> tuple[torch.Tensor, ...]:
+    """The items whose gradients candidates have a share in.
+
+    Of candidates that blocks share: the items of the blocks, and those of single pairs. Where all pairs
+    of a block have replaced the shared item, that of one pair stands in for it: nothing falls on it.
+    """
+    shared = candidates.shared
+    if shared is None:
+        return (candidates.ids,)
+    replaced = torch.zeros_like(shared.ids)
+    replaced.index_put_((shared.pair // shared.G, shared.slot), replaced.new_ones(()), accumulate=True)
+    firsts = torch.arange(0, len(candidates.ids), shared.G, device=replaced.device)
+    pairs = (len(candidates.ids) - firsts).clamp(max=shared.G)  # in each block
+    used = torch.where(replaced < pairs[:, None], shared.ids, candidates.ids[firsts])
+    return used, candidates.ids[shared.pair, shared.slot]
 
 
 def _chunks(shared: SharedCandidates, items: torch.Tensor) -> Iterator[slice]:

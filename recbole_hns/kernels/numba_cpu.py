@@ -13,6 +13,7 @@ import torch
 
 from recbole_hns.kernels import Candidates, DrawTables, SharedCandidates, blocks
 from recbole_hns.kernels.numba_base import GOLDEN, array, below, jit, mix, split
+from recbole_hns.kernels.numba_rows import RowSet
 from recbole_hns.kernels.numba_tree import draw_kernel  # noqa: F401
 
 FEW_DRAWS = 8
@@ -100,23 +101,44 @@ def score_backward(
     parts: list[tuple[Candidates, torch.Tensor]],
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Gradients of Σ grad · score with respect to both tables."""
-    grad_context, grad_items = torch.empty_like(context), torch.empty_like(items)
+    grads = torch.empty_like(context), torch.empty_like(items)
+    places = [blocks.gradient_rows(candidates) for candidates, _ in parts]
+    _gradients(context, rows, items, parts, rows, places, *grads)
+    return grads
+
+
+def score_backward_rows(
+    context: torch.Tensor,
+    rows: torch.Tensor,
+    items: torch.Tensor,
+    parts: list[tuple[Candidates, torch.Tensor]],
+) -> tuple[tuple[torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor]]:
+    """The same gradients of the rows that are touched alone; see the package's contract."""
+    used = [blocks.gradient_rows(candidates) for candidates, _ in parts]
+    of_context = RowSet(len(context), [rows])
+    of_items = RowSet(len(items), [ids for part in used for ids in part])
+    places = [tuple(of_items.places(ids) for ids in part) for part in used]
+    grads = [torch.empty((len(s.rows), context.shape[1])) for s in (of_context, of_items)]
+    _gradients(context, rows, items, parts, of_context.places(rows), places, *grads)
+    return (of_context.rows, grads[0]), (of_items.rows, grads[1])
+
+
+def _gradients(context, rows, items, parts, context_places, item_places, grad_context, grad_items):
+    """Write a pair's gradients into the rows that ``context_places`` and ``item_places`` name."""
     c, r, v = array(context), rows.numpy(), array(items)
-    jobs = [(_clear, len(c), grad_context.numpy()), (_clear, len(v), grad_items.numpy())]
-    work = len(c) + len(v)
-    for candidates, grad in parts:
+    out_c, out_v = grad_context.numpy(), grad_items.numpy()
+    jobs, work = [(_clear, len(out_c), out_c), (_clear, len(out_v), out_v)], len(out_c) + len(out_v)
+    for (candidates, grad), places in zip(parts, item_places):
         if candidates.shared is None:
             ids, g = candidates.ids.numpy(), grad.contiguous().numpy()
-            jobs.append((_backward_context, len(c), r, v, ids, g, grad_context.numpy()))
-            jobs.append((_backward_items, len(v), c, r, ids, g, grad_items.numpy()))
+            jobs.append((_backward_context, len(out_c), context_places.numpy(), v, ids, g, out_c))
+            jobs.append((_backward_items, len(out_v), c, r, places[0].numpy(), g, out_v))
             work += ids.size
     split(*jobs, work=work)
-    for candidates, grad in parts:
+    for (candidates, grad), places in zip(parts, item_places):
         if candidates.shared is not None:
-            blocks.score_backward(
-                context, rows, items, candidates, grad, add_rows, grad_context, grad_items
-            )
-    return grad_context, grad_items
+            targets = (context_places, places, grad_context, grad_items)
+            blocks.score_backward(context, rows, items, candidates, grad, add_rows, *targets)
 
 
 def add_rows(table: torch.Tensor, rows: torch.Tensor, values: torch.Tensor) -> None:
@@ -434,12 +456,12 @@ def _clear(first, last, table):
 
 
 @jit
-def _backward_context(first, last, rows, items, ids, grad, grad_context):
+def _backward_context(first, last, places, items, ids, grad, grad_context):
     """Rows first..last of ``grad_context``: a thread owns rows, so no two write to the same one."""
     N, d = ids.shape[1], items.shape[1]
     total = np.empty(d, dtype=np.float32)
     for b in range(ids.shape[0]):
-        if first <= rows[b] < last:
+        if first <= places[b] < last:
             total[:] = 0
             whole = N - N % 4
             for n in range(0, whole, 4):
@@ -452,24 +474,24 @@ def _backward_context(first, last, rows, items, ids, grad, grad_context):
                 g, v = grad[b, n], items[ids[b, n]]
                 for i in range(d):
                     total[i] += g * v[i]
-            out = grad_context[rows[b]]
+            out = grad_context[places[b]]
             for i in range(d):
                 out[i] += total[i]
 
 
 @jit
-def _backward_items(first, last, context, rows, ids, grad, grad_items):
+def _backward_items(first, last, context, rows, places, grad, grad_items):
     """Rows first..last of ``grad_items``, likewise."""
-    N, d = ids.shape[1], context.shape[1]
-    own_ids, own_grad = np.empty(N, dtype=np.int64), np.empty(N, dtype=np.float32)
-    for b in range(ids.shape[0]):
+    N, d = places.shape[1], context.shape[1]
+    own_places, own_grad = np.empty(N, dtype=np.int64), np.empty(N, dtype=np.float32)
+    for b in range(places.shape[0]):
         count = 0
         for n in range(N):  # no branch: which candidates are mine cannot be predicted
-            own_ids[count], own_grad[count] = ids[b, n], grad[b, n]
-            count += 1 if first <= ids[b, n] < last else 0
+            own_places[count], own_grad[count] = places[b, n], grad[b, n]
+            count += 1 if first <= places[b, n] < last else 0
         c = context[rows[b]]
         for m in range(count):
-            g, out = own_grad[m], grad_items[own_ids[m]]
+            g, out = own_grad[m], grad_items[own_places[m]]
             for i in range(d):
                 out[i] += g * c[i]
 

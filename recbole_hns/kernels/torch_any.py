@@ -83,20 +83,41 @@ def score_backward(
     parts: list[tuple[Candidates, torch.Tensor]],
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Gradients of Σ grad · score with respect to both tables."""
-    grad_context, grad_items = torch.zeros_like(context), torch.zeros_like(items)
-    for candidates, grad in parts:
+    grads = torch.zeros_like(context), torch.zeros_like(items)
+    places = [blocks.gradient_rows(candidates) for candidates, _ in parts]
+    _add_gradients(context, rows, items, parts, rows, places, *grads)
+    return grads
+
+
+def score_backward_rows(
+    context: torch.Tensor,
+    rows: torch.Tensor,
+    items: torch.Tensor,
+    parts: list[tuple[Candidates, torch.Tensor]],
+) -> tuple[tuple[torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor]]:
+    """The same gradients of the rows that are touched alone; see the package's contract."""
+    used = [blocks.gradient_rows(candidates) for candidates, _ in parts]
+    context_rows = rows.unique()
+    item_rows = torch.cat([ids.flatten() for part in used for ids in part]).unique()
+    context_places = torch.searchsorted(context_rows, rows)
+    item_places = [tuple(torch.searchsorted(item_rows, ids) for ids in part) for part in used]
+    grads = [t.new_zeros((len(r), t.shape[1])) for t, r in ((context, context_rows), (items, item_rows))]
+    _add_gradients(context, rows, items, parts, context_places, item_places, *grads)
+    return (context_rows, grads[0]), (item_rows.long(), grads[1])
+
+
+def _add_gradients(context, rows, items, parts, context_places, item_places, grad_context, grad_items):
+    """Add a pair's gradients to the rows that ``context_places`` and ``item_places`` name."""
+    for (candidates, grad), places in zip(parts, item_places):
         if candidates.shared is not None:
-            blocks.score_backward(
-                context, rows, items, candidates, grad, add_rows, grad_context, grad_items
-            )
+            targets = (context_places, places, grad_context, grad_items)
+            blocks.score_backward(context, rows, items, candidates, grad, add_rows, *targets)
             continue
-        ids = candidates.ids
-        for part in _chunks(ids, items):
-            row, j, g = rows[part], ids[part], grad[part]
-            add_rows(grad_context, row, torch.einsum("bn,bnd->bd", g, items[j]))
-            outer = g[:, :, None] * context[row][:, None, :]  # (b, n, d)
-            add_rows(grad_items, j.flatten(), outer.flatten(0, 1))
-    return grad_context, grad_items
+        for part in _chunks(candidates.ids, items):
+            g, V = grad[part], items[candidates.ids[part]]  # (b, n), (b, n, d)
+            add_rows(grad_context, context_places[part], torch.einsum("bn,bnd->bd", g, V))
+            outer = g[:, :, None] * context[rows[part]][:, None, :]  # (b, n, d)
+            add_rows(grad_items, places[0][part].flatten(), outer.flatten(0, 1))
 
 
 def add_rows(table: torch.Tensor, rows: torch.Tensor, values: torch.Tensor) -> None:

@@ -20,6 +20,7 @@ class Method:
     needs_pair_loss: ClassVar[str] = ""  # why the model's own loss will not do, if it will not
     knows_q: ClassVar[bool] = True  # whether the pool's q is the probability of what it draws
     pair_loss: ClassVar[str | None] = None  # the one pair_loss that the method is defined with, if so
+    dense_gradient: ClassVar[bool] = False  # whether a step's gradient reaches every item
 
     def check(self, N: int | None) -> None:
         """Refuse settings that contradict each other."""

@@ -21,6 +21,7 @@ class NonSampling(Method):
 
     takes = ()
     needs_vectors = needs_pair_loss = "ranks against all items at once"
+    dense_gradient = True
 
     def beta(self, N: None) -> float:
         """1: the full BPR loss optimises AUC."""

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import torch
 from conftest import random_positives
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from recbole_hns.kernels import Candidates, get_kernels
@@ -160,6 +162,54 @@ def test_backward_is_autograds(kernels, batch, generator):
     torch.testing.assert_close(grad_items, items.grad, rtol=1e-5, atol=1e-5)
 
 
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    seed=st.integers(0, 2**32),
+    B=st.integers(1, 40),
+    block=st.sampled_from([1, 2, 5]),
+    Ns=st.lists(st.integers(1, 9), min_size=1, max_size=3),
+    n_users=st.integers(2, 12),
+    n_items=st.sampled_from([3, 30, 63, 64, 65, 200]),
+)
+def test_backward_by_rows_is_the_dense_gradient_of_the_touched_rows_alone(
+    kernels, seed, B, block, Ns, n_users, n_items
+):
+    generator = torch.Generator().manual_seed(seed)
+    tables = _draw_tables(random_positives(n_users, n_items), None)
+    rows = torch.randint(n_users, (B,), generator=generator)
+    context = torch.randn(n_users, 5, generator=generator)
+    items = torch.randn(n_items, 5, generator=generator)
+    parts = []
+    for N in Ns:  # both kinds of candidates, one after the other
+        candidates = kernels.draw(tables, rows, N, block if parts else 1, generator)
+        parts.append((candidates, torch.randn(B, N, generator=generator)))
+    dense = kernels.score_backward(context, rows, items, parts)
+    sparse = kernels.score_backward_rows(context, rows, items, parts)
+    touched = rows.unique(), torch.cat([c.ids.flatten() for c, _ in parts]).unique().long()
+    for (found, grad), expected_rows, expected in zip(sparse, touched, dense):
+        assert torch.equal(found, expected_rows)
+        torch.testing.assert_close(grad, expected[found], rtol=1e-5, atol=1e-5)
+        rest = torch.ones(len(expected), dtype=torch.bool)
+        rest[found] = False
+        assert (expected[rest] == 0).all()
+
+
+def test_a_shared_candidate_that_all_its_pairs_replaced_is_not_touched(kernels, generator):
+    positives = random_positives(n_users=6, n_items=30)
+    tables = _draw_tables(positives, None)
+    users = torch.full((8,), 5)  # took all items but one, so every pair replaces nearly everything
+    candidates = kernels.draw(tables, users, 20, 4, generator)
+    assert len(candidates.shared.ids.unique()) > 1
+    context, items = torch.randn(6, 4), torch.randn(30, 4)
+    parts = [(candidates, torch.randn(8, 20))]
+    _, (touched, grad) = kernels.score_backward_rows(context, users, items, parts)
+    assert touched.tolist() == candidates.ids.unique().tolist()
+    assert len(touched) == 1
+    torch.testing.assert_close(
+        grad[0], kernels.score_backward(context, users, items, parts)[1][touched[0]]
+    )
+
+
 def test_a_nan_score_is_kept_so_that_it_shows(kernels, tables, generator):
     users = torch.zeros(3, dtype=torch.long)
     candidates = kernels.draw(tables, users, 10, 1, generator)
@@ -183,7 +233,8 @@ def test_numba_results_do_not_depend_on_the_number_of_threads(generator):
             drawn = numba.draw(tables, users, 50, 1, torch.Generator().manual_seed(1))
             ids, scores = numba.top(context, users, items, drawn, 5)
             grads = numba.score_backward(context, users, items, [(drawn, grad)])
-            results.append((drawn.ids, ids, scores, *grads))
+            by_rows = numba.score_backward_rows(context, users, items, [(drawn, grad)])
+            results.append((drawn.ids, ids, scores, *grads, *by_rows[0], *by_rows[1]))
     finally:
         torch.set_num_threads(threads)
     for other in results[1:]:
