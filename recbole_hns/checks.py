@@ -3,26 +3,49 @@
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Iterable
 from dataclasses import MISSING, field, fields
 from typing import Any, Callable
 
 from recbole_hns.errors import HNSError
 
+MOST = 1_000_000  # of whatever is drawn or kept for every pair or user
+
 
 def nearest(word: Any, known: Iterable[str]) -> str:
     """ " (did you mean …?)" for a word that is close to a known one."""
     by_lower = {name.lower(): name for name in known}
-    match = difflib.get_close_matches(str(word).lower(), by_lower, n=1, cutoff=0.5)
+    match = difflib.get_close_matches(shown(word, 50).strip("'").lower(), by_lower, n=1, cutoff=0.5)
     return f" (did you mean {by_lower[match[0]]}?)" if match else ""
+
+
+def shown(value: Any, most: int = 200) -> str:
+    """A value as a message shows it: on one line, and not longer than anyone reads."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes out no whole number of more than 4300 digits
+        text = "a number of thousands of digits"
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
+def is_whole(value: Any) -> bool:
+    """A whole number; True and False are none."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_number(value: Any) -> bool:
+    """A finite number that a float can hold; True and False are none."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return False
+    return abs(value) <= sys.float_info.max
 
 
 def number(config: dict[str, Any], key: str, why: str) -> float:
     """A finite number."""
     value = config.get(key)
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not is_number or value != value or value in (float("inf"), float("-inf")):
-        raise HNSError(f"{key}={value!r} is not allowed: a number is needed ({why}).")
+    if not is_number(value):
+        raise HNSError(f"{key}={shown(value)} is not allowed: a number is needed ({why}).")
     return value
 
 
@@ -43,21 +66,24 @@ def share(config: dict[str, Any], key: str, why: str) -> float:
 
 
 def integer(config: dict[str, Any], key: str, why: str) -> int:
-    """A whole number of at least 1."""
+    """A whole number of at least 1, and at most :data:`MOST`."""
     value = config.get(key)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+    if not is_whole(value) or value < 1:
         raise HNSError(
-            f"{key}={value!r} is not allowed: a whole number of at least 1 is needed ({why})."
+            f"{key}={shown(value)} is not allowed: a whole number of at least 1 is needed ({why})."
         )
+    if value > MOST:
+        raise HNSError(f"{key}={shown(value)} is not allowed: it is at most {MOST} ({why}).")
     return value
 
 
 def one_of(config: dict[str, Any], key: str, allowed: Iterable[str]) -> str:
     """A word of a list."""
     value = config.get(key)
-    if value not in allowed:
+    if not isinstance(value, str) or value not in allowed:
+        plain = shown(value).strip("'")
         raise HNSError(
-            f"{key}={value} is unknown{nearest(value, allowed)}: choose one of {', '.join(allowed)}."
+            f"{key}={plain} is unknown{nearest(plain, allowed)}: choose one of {', '.join(allowed)}."
         )
     return value
 

@@ -130,10 +130,25 @@ def result_table(result: dict[str, Any]) -> str:
     return "\n".join(f"{m:<{widths[0]}}  {v:>{widths[1]}}  {t:>{widths[2]}}" for m, v, t in lines)
 
 
+def one_line(text: str) -> str:
+    """The text with everything escaped that would end or disturb the line."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _refuse_bytes(arguments: Sequence[str]) -> None:
+    """What is no text in the terminal's encoding can be neither logged nor a file's name."""
+    for argument in arguments:
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            raise HNSError(f"argument {argument!r} is not valid text: write it in UTF-8.") from None
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit code is 0, 2 for a mistake that can be put right, 130 for Ctrl-C."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
+        _refuse_bytes(arguments)
         if arguments[:1] and arguments[0] in COMMANDS:
             COMMANDS[arguments[0]](arguments[1:])
             return 0
@@ -152,7 +167,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             group_offset=options.group_offset,
         )
     except HNSError as error:
-        print(f"recbole-hns: error: {error}", file=sys.stderr)
+        print(f"recbole-hns: error: {one_line(str(error))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as stop:
         print(f"recbole-hns: stopped. {stop}".rstrip(), file=sys.stderr)

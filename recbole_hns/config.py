@@ -16,11 +16,12 @@ from recbole.model.abstract_recommender import AbstractRecommender
 from recbole.utils import ModelType, get_model
 
 from recbole_hns import checks
-from recbole_hns.checks import nearest
+from recbole_hns.checks import nearest, shown
 from recbole_hns.errors import HNSError
 from recbole_hns.evaluator.metrics import DEFAULTS as METRIC_DEFAULTS
 from recbole_hns.evaluator.metrics import METRICS, metric_keys, read_settings
 from recbole_hns.sampler.registry import SAMPLERS, Entry
+from recbole_hns.settings import PATH, TEXT, check_settings, refuse_launch_keys
 from recbole_hns.spec import SamplerSpec, pair_loss_keys, sampler_keys
 from recbole_hns.support import has_pair_loss, has_vectors, missing_package, scorer_of, why_not
 
@@ -99,12 +100,17 @@ class HNSConfig(Config):
             raise HNSError("no model is named: give one, e.g. --model=LightGCN.")
         if dataset is None:
             raise HNSError("no data set is named: give one, e.g. --dataset=ml-100k.")
-        self._own_model = isinstance(model, type)
-        if not self._own_model:
+        self.own_model = isinstance(model, type)
+        if not self.own_model:
             model = str(model)
             model = MODEL_ALIASES.get(model, model)
             _known_model(model)
-        return super()._get_model_and_dataset(model, str(dataset))
+        dataset = str(dataset)
+        if not TEXT.test(dataset) or Path(dataset).name != dataset:
+            raise HNSError(
+                f"dataset={shown(dataset)} is not allowed: it is the name of a folder below data_path."
+            )
+        return super()._get_model_and_dataset(model, dataset)
 
     # ------------------------------------------------------------- our layers
 
@@ -126,7 +132,9 @@ class HNSConfig(Config):
             dataset_layer = {
                 k: v for k, v in dataset_layer.items() if k not in ("eval_args", "load_col")
             }
-        folder = Path(self.external_config_dict.get("data_path", self.internal_config_dict["data_path"]))
+        folder = self.external_config_dict.get("data_path", self.internal_config_dict["data_path"])
+        PATH.check("data_path", folder)
+        folder = Path(folder)
         beside = folder / dataset / f"{dataset}.yaml"
         beside_layer = read_yaml(beside, self.yaml_loader) if beside.is_file() else {}
         for layer in (model_layer, dataset_layer, beside_layer):
@@ -147,9 +155,10 @@ class HNSConfig(Config):
     def _get_final_config_dict(self):
         final = super()._get_final_config_dict()
         given = self.external_config_dict
-        if not self._own_model:
+        refuse_launch_keys({**self.file_config_dict, **self.cmd_config_dict})
+        if not self.own_model:
             self._refuse_unknown_keys(given)
-        self._refuse_wrong_types(given)
+        check_settings(final, self._recbole_defaults)
         if self._recbole_defaults.get("loss_type") and final.get("loss_type") != "BPR":
             raise HNSError(
                 f"loss_type={final['loss_type']} does not rank {self.model}'s positives above sampled "
@@ -169,6 +178,7 @@ class HNSConfig(Config):
         known = set(self.internal_config_dict) | _LAUNCH_KEYS | sampler_keys() | set(pair_loss_keys())
         known |= set(METRIC_DEFAULTS)
         known.update(key for group in self.parameters.values() for key in group)
+        known.discard("MODEL_TYPE")
         if all(key in known for key in given):
             return
         # A file written for several models may hold keys of another one.
@@ -181,17 +191,6 @@ class HNSConfig(Config):
                     f"{nearest(key, known)}."
                 )
 
-    def _refuse_wrong_types(self, given):
-        for key, value in given.items():
-            default = self._recbole_defaults.get(key)
-            numeric = isinstance(default, (int, float)) and not isinstance(default, bool)
-            if isinstance(default, bool) and not isinstance(value, bool):
-                raise HNSError(f"{key}={value!r} is not allowed: it is true or false.")
-            if numeric:
-                checks.number(given, key, f"RecBole's default is {default}")
-                if isinstance(default, int) and not isinstance(value, int):
-                    raise HNSError(f"{key}={value!r} is not allowed: it is a whole number.")
-
     def _refuse_models_without_pairs(self):
         why = why_not(self.model_class, self.model, self["MODEL_TYPE"], self["MODEL_INPUT_TYPE"])
         if why:
@@ -202,6 +201,11 @@ class HNSConfig(Config):
         package = missing_package(self.model)
         if package:
             raise HNSError(f"{self.model} needs the package {package}, which is not installed.")
+        if self["MODEL_TYPE"] == ModelType.KNOWLEDGE and self["save_dataloaders"]:
+            raise HNSError(
+                f"save_dataloaders=True is not possible with {self.model}: RecBole cannot save the "
+                "loaders of knowledge-aware models."
+            )
         if self["train_stage"] == "pretrain":
             raise HNSError(
                 f"train_stage=pretrain draws {self.model}'s negatives by itself: pretrain it with "
@@ -265,9 +269,9 @@ def read_command_line(arguments: Sequence[str]) -> dict[str, Any]:
     for argument in arguments:
         key, equals, value = argument[2:].partition("=")
         if not argument.startswith("--") or not key or not equals:
-            raise HNSError(f"argument {argument} is not understood: write --key=value.")
+            raise HNSError(f"argument {argument!r} is not understood: write --key=value.")
         if values.setdefault(key, value) != value:
-            raise HNSError(f"--{key} is given twice, as {values[key]} and as {value}.")
+            raise HNSError(f"--{key} is given twice, as {values[key]} and as {value}: give it once.")
     return {key: _literal(value) for key, value in values.items()}
 
 
@@ -277,13 +281,16 @@ def read_yaml(file: str | Path, loader: type = yaml.SafeLoader) -> dict[str, Any
         content = yaml.load(Path(file).read_text("utf-8"), Loader=loader)
     except OSError as error:
         raise HNSError(f"config file {file} cannot be read: {error.strerror}.") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())
         raise HNSError(f"config file {file} is not valid YAML: {reason}.") from error
     if content is None:
         return {}
     if not isinstance(content, dict):
         raise HNSError(f"config file {file} must hold `key: value` lines.")
+    for key in content:
+        if not isinstance(key, str):
+            raise HNSError(f"config file {file} has the key {shown(key)}: keys are words.")
     return content
 
 
@@ -324,9 +331,8 @@ def _known_model(model: str) -> None:
         names = [file.stem for file in (RECBOLE_PROPERTIES / "model").glob("*.yaml")]
         if model in names:  # it exists, but needs a package that is not installed
             raise HNSError(f"model={model} cannot be loaded: {error}.") from error
-        raise HNSError(
-            f"model={model} is unknown to RecBole{nearest(model, [*names, *MODEL_ALIASES])}."
-        ) from error
+        hint = nearest(model, [*names, *MODEL_ALIASES])
+        raise HNSError(f"model={shown(model)[1:-1]} is unknown to RecBole{hint}.") from error
 
 
 def _check_metrics(config: dict[str, Any]) -> None:

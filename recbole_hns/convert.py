@@ -10,6 +10,7 @@ from recbole_hns.data.convert import SPLITS, prepare, write_dataset
 from recbole_hns.data.interactions import Interactions, statistics
 from recbole_hns.data.read import Columns, read_interactions
 from recbole_hns.errors import HNSError
+from recbole_hns.settings import FOLDER, SEEDS, whole
 
 EPILOG = """\
 formats, told by the file's name:
@@ -65,6 +66,8 @@ def main(arguments: Sequence[str], parser_class: type[argparse.ArgumentParser]) 
         raise HNSError(f"core={options.core} is not allowed: the k of a k-core is at least 1.")
     if not options.name or Path(options.name).name != options.name or options.name.startswith("."):
         raise HNSError(f"name={options.name} is not allowed: it becomes the name of a folder.")
+    FOLDER.check("output", str(options.output))
+    whole(0, SEEDS).check("seed", options.seed)
     columns = Columns(options.user, options.item, options.rating, options.time, options.threshold)
     data = read_interactions(options.paths, columns)
     split = options.split or ("paper" if data.parts is None else "file")

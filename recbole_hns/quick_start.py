@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from logging import getLogger
-from typing import Any
+from typing import Any, Callable
 
-import numpy as np
 import torch
 from recbole.data import create_dataset, data_preparation
 from recbole.data.dataset import Dataset
+from recbole.data.utils import save_split_dataloaders
 from recbole.model.abstract_recommender import AbstractRecommender
 from recbole.utils import get_environment, init_logger, init_seed, set_color
 
 from recbole_hns.config import HNSConfig, split_seed
 from recbole_hns.data.loader import positives_only
 from recbole_hns.data.locate import ensure_dataset
-from recbole_hns.data.positives import Positives
-from recbole_hns.errors import HNSError
+from recbole_hns.fit import check_files, check_fit, check_model, check_parts, recbole_says, rehearse
+from recbole_hns.held_log import HeldLog, held_log
+from recbole_hns.launching import check_group
 from recbole_hns.result import make_result, plain, write_result
-from recbole_hns.sampler.pool import refuse_users_without_negatives
 from recbole_hns.trainer import make_trainer
 
 
@@ -57,29 +59,68 @@ def run_recbole_hns(
     if sampler is not None:
         config_dict["sampler"] = sampler
     config = HNSConfig(model, dataset, config_file_list, config_dict, command_line)
-    init_seed(split_seed(config), config["reproducibility"])
-    return _train_and_test(config, _load(config), saved)
-
-
-def _load(config: HNSConfig) -> Dataset:
-    """The data set, or a sentence: what is wrong with it shows before the log is opened."""
     ensure_dataset(config)
-    try:
-        data = create_dataset(config)
-    except (ValueError, NotImplementedError) as error:  # RecBole's checks of files and columns
-        raise HNSError(f"data set {config['dataset']} cannot be loaded: {error}") from error
-    if not config["repeatable"]:
-        _check_negatives(data)
-    return data
+    return _train_and_test(config, _make_ready(config), saved)
 
 
-def _train_and_test(config: HNSConfig, data: Dataset, saved: bool) -> dict[str, Any]:
+@dataclass
+class Ready:
+    """A run that can begin: everything is checked, nothing is written."""
+
+    data: Dataset
+    loaders: tuple[Any, Any, Any]  # of training, validation and test
+    model: torch.nn.Module
+    held: HeldLog  # what was logged so far
+    save: Callable[[], None]  # what RecBole's save_dataset and save_dataloaders ask for
+
+
+def _make_ready(config: HNSConfig) -> Ready:
+    name = f"data set {config['dataset']}"
+    asked = {key: config[key] for key in ("save_dataset", "save_dataloaders")}
+    config.final_config_dict.update(save_dataset=False, save_dataloaders=False)
+    with held_log() as held:
+        init_seed(split_seed(config), config["reproducibility"])
+        with recbole_says(f"{name} cannot be loaded"):
+            check_files(config)
+            data = create_dataset(config)
+        check_fit(config, data)
+        unsplit = copy.deepcopy(data) if asked["save_dataset"] else None
+        with recbole_says(f"{name} cannot be prepared"):
+            parts = data_preparation(config, data)
+        check_parts(config, *(part._dataset for part in parts))
+        loaders = (positives_only(config, parts[0]), *parts[1:])
+        model = _build(config, parts[0]._dataset)
+        check_model(config, model, data)
+        rehearse(config, model, loaders[0])
+    config.final_config_dict.update(asked)
+
+    def save() -> None:
+        if asked["save_dataset"]:
+            unsplit.save()
+        if asked["save_dataloaders"]:
+            save_split_dataloaders(config, parts)
+
+    return Ready(data, loaders, model, held, save)
+
+
+def _build(config: HNSConfig, train_set: Dataset) -> torch.nn.Module:
+    init_seed(config["seed"] + config["local_rank"], config["reproducibility"])
+    if config.own_model:  # an error in it is its author's
+        return config.model_class(config, train_set).to(config["device"])
+    with recbole_says(f"{config['model']} cannot be built"):
+        return config.model_class(config, train_set).to(config["device"])
+
+
+def _train_and_test(config: HNSConfig, ready: Ready, saved: bool) -> dict[str, Any]:
     start = time.perf_counter()
+    (train_data, valid_data, test_data), model = ready.loaders, ready.model
     init_logger(config)
+    ready.held.hand_over()
+    ready.save()
     logger = getLogger()
     logger.info(sys.argv)
     logger.info(config)
-    logger.info(data)
+    logger.info(ready.data)
     logger.info(set_color("sampler", "pink") + f": {config.spec}")
     if config.ignored_neg_sample_args is not None:
         logger.warning(
@@ -91,11 +132,6 @@ def _train_and_test(config: HNSConfig, data: Dataset, saved: bool) -> dict[str, 
             f"the default weight_decay={config.dropped_weight_decay} is left out: "
             f"learner={config['learner']} has none."
         )
-    train_data, valid_data, test_data = data_preparation(config, data)
-    train_data = positives_only(config, train_data)
-
-    init_seed(config["seed"] + config["local_rank"], config["reproducibility"])
-    model = config.model_class(config, train_data._dataset).to(config["device"])
     logger.info(model)
 
     trainer = make_trainer(config, model)
@@ -126,15 +162,6 @@ def _train_and_test(config: HNSConfig, data: Dataset, saved: bool) -> dict[str, 
     }
 
 
-def _check_negatives(data: Dataset) -> None:
-    """RecBole refuses a user who took all items without a name; name the user before it does."""
-    users = np.asarray(data.inter_feat[data.uid_field])
-    items = np.asarray(data.inter_feat[data.iid_field])
-    full = Positives(users, items, data.user_num, data.item_num).users_without_negatives()
-    if len(full):
-        refuse_users_without_negatives(data, full)
-
-
 def launch(
     model: str | None,
     dataset: str | None,
@@ -147,11 +174,12 @@ def launch(
     group_offset: int = 0,
 ) -> dict[str, Any] | None:
     """Run here, or in ``nproc`` processes of a group as RecBole's ``run`` does."""
-    if nproc == 1 and world_size <= 0:
+    if nproc == 1 and world_size == -1:
         return run_recbole_hns(
             model, dataset, config_file_list=config_file_list, command_line=command_line
         )
     # Mistakes are told once, here, and not by every process.
+    check_group(nproc, world_size, ip, port, group_offset)
     ensure_dataset(HNSConfig(model, dataset, config_file_list, {"nproc": nproc}, command_line))
     group = {
         "world_size": nproc if world_size == -1 else world_size,

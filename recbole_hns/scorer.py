@@ -108,8 +108,10 @@ class PredictQuery:
     """A batch scored by any model, through the ``predict`` that RecBole asks of it."""
 
     def __init__(self, model: AbstractRecommender, batch: Interaction):
-        self.model, self.batch = model, batch
-        self.positives = batch[model.ITEM_ID]
+        self.model, self.positives = model, batch[model.ITEM_ID]
+        # RecBole puts triples of a knowledge graph beside the pairs, as many as there happen to be.
+        columns = {k: v for k, v in batch.interaction.items() if len(v) == len(self.positives)}
+        self.batch = Interaction(columns)
 
     def at(self, pairs: torch.Tensor) -> PredictQuery:
         """The query of some of the pairs."""

@@ -10,11 +10,16 @@ import torch
 from recbole.data import create_dataset, data_preparation
 from recbole.utils import init_seed
 
+from recbole_hns.checks import MOST, shown
 from recbole_hns.errors import HNSError
+from recbole_hns.fit import recbole_says
 from recbole_hns.kernels import get_kernels
 from recbole_hns.sampler import DNS, SoftmaxV
 from recbole_hns.scorer import DotScorer, make_scorer
+from recbole_hns.settings import FOLDER, SEEDS, whole
 from recbole_hns.theory import correlation, plot_correlation, sampling
+
+MOST_DRAWS = 10_000_000
 
 
 def add_parsers(commands) -> None:
@@ -53,6 +58,11 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", type=Path, default=Path("simulation"), help="folder for CSV and PNG")
 
 
+def _check_common(options: argparse.Namespace) -> None:
+    whole(0, SEEDS).check("seed", options.seed)
+    FOLDER.check("output", str(options.output))
+
+
 def _numbers(kind: Callable) -> Callable[[str], list]:
     def parse(text: str) -> list:
         return [kind(part) for part in text.strip("[]() ").split(",") if part.strip()]
@@ -63,6 +73,7 @@ def _numbers(kind: Callable) -> Callable[[str], list]:
 
 def run_correlation(options: argparse.Namespace) -> None:
     """Print each curve's best β and its correlation next to AUC's; write the CSV and the figure."""
+    _check_common(options)
     result = correlation(
         options.n_pos, options.n_neg, options.permutations, options.topk, options.n_betas, options.seed
     )
@@ -77,8 +88,8 @@ def run_correlation(options: argparse.Namespace) -> None:
 
 def run_sampling(options: argparse.Namespace) -> None:
     """Print how much probability the hardest negatives get; write the CSV and the figure."""
-    if options.draws < 1:
-        raise HNSError(f"draws={options.draws} is not allowed: at least 1 is needed.")
+    _check_common(options)
+    whole(1, MOST_DRAWS).check("draws", options.draws)
     settings = _settings(options)
     if options.checkpoint:
         pair = load_pair(Path(options.checkpoint), options.user, options.item, options.seed)
@@ -102,8 +113,11 @@ def run_sampling(options: argparse.Namespace) -> None:
 def _settings(options: argparse.Namespace) -> dict:
     for key in ("M", "N", "rho"):
         values = getattr(options, key)
-        if not values or min(values) <= 0:
-            raise HNSError(f"{key}={values} is not allowed: give one or more numbers greater than 0.")
+        if not values or not all(0 < value <= MOST for value in values):
+            raise HNSError(
+                f"{key}={shown(values)} is not allowed: give one or more numbers greater than 0, and up "
+                f"to {MOST}."
+            )
     if max(options.M) > 200:
         raise HNSError(f"M={max(options.M)} is not allowed: M is varied at N = 200.")
     if min(options.N) < 5:
@@ -119,8 +133,9 @@ def load_pair(file: Path, user: str | None, item: str | None, seed: int) -> samp
     """A pair of the data set that a checkpoint was trained on, with the checkpoint's vectors."""
     if not file.is_file():
         raise HNSError(f"checkpoint {file} does not exist.")
-    checkpoint = torch.load(file, map_location="cpu", weights_only=False)
-    config = checkpoint["config"]
+    with recbole_says(f"checkpoint {file} cannot be loaded"):
+        checkpoint = torch.load(file, map_location="cpu", weights_only=False)
+        config = checkpoint["config"]
     config["device"] = torch.device("cpu")
     init_seed(config["seed"], config["reproducibility"])
     dataset = create_dataset(config)

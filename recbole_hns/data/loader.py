@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from typing import Union
 
@@ -71,7 +72,7 @@ def positives_only(
 ) -> TrainLoader:
     """RecBole's train loader with its negative sampling taken out."""
     if isinstance(train_data, KnowledgeBasedDataLoader):
-        inner = train_data.general_dataloader
+        inner, train_data = train_data.general_dataloader, copy.copy(train_data)
         train_data.general_dataloader = PositiveLoader(config, inner._dataset, inner.shuffle)
         return train_data
     return PositiveLoader(config, train_data._dataset, train_data.shuffle)

@@ -11,6 +11,7 @@ from recbole_hns.report.collect import Group, best_settings, collect, metrics_of
 from recbole_hns.report.figures import effect_curves, plot_effect, plot_strategies
 from recbole_hns.report.page import make_page
 from recbole_hns.report.tables import latex, make_tables, markdown
+from recbole_hns.settings import FOLDER
 
 __all__ = ["main", "make_report"]
 
@@ -95,6 +96,7 @@ def main(arguments: Sequence[str], parser_class: type[argparse.ArgumentParser]) 
     parser.add_argument("--metrics", help="of tables and bars, e.g. ndcg@50,recall@50")
     parser.add_argument("--title", default="Samplers", help="of the page")
     options = parser.parse_args(arguments)
+    FOLDER.check("output", str(options.output))
     metrics = options.metrics.split(",") if options.metrics else None
     files = make_report(options.paths, options.output, metrics, options.title)
     tables = [file for file in files if file.name == "table.md"]

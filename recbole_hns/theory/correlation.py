@@ -18,6 +18,8 @@ from recbole_hns.errors import HNSError
 METRICS = ("Precision", "Recall", "NDCG")
 # Labels that are shuffled at a time: some ten megabytes with all that is computed from them.
 CHUNK = 1_000_000
+# What a patient person waits for: an hour, some gigabytes.
+MOST = {"n_pos": 10**6, "n_neg": 10**6, "n_betas": 10**4, "permutations": 10**8}
 
 
 @dataclass
@@ -206,10 +208,12 @@ class _Moments:
 
 def _check(n_pos: int, n_neg: int, permutations: int, topk: Sequence[int], n_betas: int) -> None:
     """Refuse what cannot be simulated."""
-    smallest = {"n_pos": (n_pos, 1), "n_neg": (n_neg, 1), "permutations": (permutations, 2)}
-    for name, (value, least) in {**smallest, "n_betas": (n_betas, 2)}.items():
+    sizes = {"n_pos": (n_pos, 1), "n_neg": (n_neg, 1), "n_betas": (n_betas, 2)}
+    for name, (value, least) in {**sizes, "permutations": (permutations, 2)}.items():
         if value < least:
             raise HNSError(f"{name}={value} is too small: it must be at least {least}.")
+        if value > MOST[name]:
+            raise HNSError(f"{name}={value} is too large: it must be at most {MOST[name]}.")
     if len(topk) == 0:
         raise HNSError("topk=[] is not possible: at least one K is needed.")
     for k in topk:

@@ -11,6 +11,7 @@ from typing import Any
 
 from recbole_hns.config import PROPERTIES, HNSConfig, read_command_line, read_yaml
 from recbole_hns.errors import HNSError
+from recbole_hns.settings import FOLDER
 from recbole_hns.tuning.search import SCHEDULERS, SearchPlan, make_plan, run_search
 from recbole_hns.tuning.space import read_space
 
@@ -94,6 +95,7 @@ def _new(options: argparse.Namespace, rest: Sequence[str]) -> tuple[SearchPlan, 
     plan = make_plan(
         options.model, options.dataset, {"sampler": sampler, **settings}, search, **_given(options)
     )
+    FOLDER.check("storage", str(options.storage))
     stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
     return plan, options.storage / f"{config['model']}-{config['dataset']}-{sampler}-{stamp}"
 

@@ -14,6 +14,7 @@ from recbole_hns.config import HNSConfig, split_seed
 from recbole_hns.data.loader import PositiveLoader, positives_only
 from recbole_hns.data.locate import ensure_dataset
 from recbole_hns.errors import HNSError
+from recbole_hns.fit import check_files, check_fit, recbole_says
 from recbole_hns.sampler.pool import UniformPool
 
 
@@ -43,10 +44,12 @@ def prepare_search(config: HNSConfig) -> SearchData:
     """Load and split as a run does, and drop the test set."""
     ensure_dataset(config)
     init_seed(split_seed(config), config["reproducibility"])
-    try:
-        train, valid, _ = create_dataset(config).build()
-    except ValueError as error:
-        raise HNSError(f"data set {config['dataset']} cannot be loaded: {error}") from error
+    with recbole_says(f"data set {config['dataset']} cannot be loaded"):
+        check_files(config)
+        data = create_dataset(config)
+    check_fit(config, data)
+    with recbole_says(f"data set {config['dataset']} cannot be prepared"):
+        train, valid, _ = data.build()
     if len(valid) == 0:
         raise HNSError("the validation set is empty, and a search selects on it: see eval_args.")
     return SearchData(train, valid)
