@@ -206,6 +206,11 @@ class HNSConfig(Config):
                 f"save_dataloaders=True is not possible with {self.model}: RecBole cannot save the "
                 "loaders of knowledge-aware models."
             )
+        if self["MODEL_TYPE"] != ModelType.SEQUENTIAL and str(self["transform"]).endswith("_itemseq"):
+            raise HNSError(
+                f"transform={self['transform']} is not possible with {self.model}: it changes item "
+                "sequences, which sequential models alone have; leave it out."
+            )
         if self["train_stage"] == "pretrain":
             raise HNSError(
                 f"train_stage=pretrain draws {self.model}'s negatives by itself: pretrain it with "

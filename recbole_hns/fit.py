@@ -23,7 +23,6 @@ from recbole_hns.data.loader import TrainLoader
 from recbole_hns.data.positives import Positives
 from recbole_hns.errors import HNSError
 from recbole_hns.sampler.pool import POOLS, refuse_users_without_negatives
-from recbole_hns.scorer import FAST_SCORERS
 
 # What RecBole's own code raises when it meets settings or files that it cannot use.
 RECBOLE_ERRORS = (
@@ -82,11 +81,14 @@ def check_fit(config: Config, data: Dataset) -> None:
             )
     if not config["repeatable"]:
         _check_negatives(data)
-    widest = max(config["topk"])
-    if widest > data.item_num - 1:
-        raise HNSError(
-            f"topk={widest} is not possible: data set {config['dataset']} has {data.item_num - 1} items."
-        )
+    n_items = data.item_num - 1
+    cuts = {"topk": config["topk"], "opauc_k": config["opauc_k"] or []}
+    for key, values in cuts.items():
+        for k in values if isinstance(values, (list, tuple)) else [values]:
+            if k > n_items:
+                raise HNSError(
+                    f"{key}={k} is not possible: data set {config['dataset']} has {n_items} items."
+                )
     _check_memory(config, data)
 
 
@@ -161,7 +163,7 @@ def rehearse(config: Config, model: AbstractRecommender, loader: TrainLoader) ->
     No random state is touched, and nothing is learned. A model of your own is not tried: its errors
     are to be seen as they are.
     """
-    if config.own_model or type(model) in FAST_SCORERS:
+    if config.own_model:
         return
     states = random.getstate(), np.random.get_state()
     model.eval()

@@ -74,5 +74,6 @@ def positives_only(
     if isinstance(train_data, KnowledgeBasedDataLoader):
         inner, train_data = train_data.general_dataloader, copy.copy(train_data)
         train_data.general_dataloader = PositiveLoader(config, inner._dataset, inner.shuffle)
+        train_data.dataset = inner._dataset  # RecBole's collector asks for it, and finds none
         return train_data
     return PositiveLoader(config, train_data._dataset, train_data.shuffle)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from recbole.evaluator import register as recbole_register
 from recbole.evaluator.collector import Collector
 
@@ -36,7 +37,15 @@ def register() -> None:
             self.__dict__.setdefault("rank_counts", []).append(counts)
 
     def get_data_struct_with_counts(self):
+        # RecBole moves everything to the CPU, also what is no tensor: counters and numbers.
+        collected = self.data_struct._data_dict
+        plain = {k: v for k, v in collected.items() if not isinstance(v, torch.Tensor)}
+        for key in plain:
+            del collected[key]
         struct = get_data_struct(self)
+        for key, value in plain.items():
+            self.data_struct.set(key, value)
+            struct.set(key, value)
         if "rank_counts" in self.__dict__:
             struct.set(COUNTS, RankCounts.concatenate(self.__dict__.pop("rank_counts")))
         return struct

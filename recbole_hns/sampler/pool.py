@@ -155,10 +155,14 @@ class PopularityPool(Pool):
         for dataset in self.datasets:
             items = dataset.inter_feat[self.iid_field].numpy()
             counts += np.bincount(items, minlength=self.item_num)
-        weights = counts**self.alpha
+        with np.errstate(over="ignore"):
+            weights = counts**self.alpha
         weights[0] = 0
-        if (weights != np.rint(weights)).any():
-            weights *= min(POPULARITY_TOTAL, (1 << 62) // (self.user_num + 1)) / weights.sum()
+        total = min(POPULARITY_TOTAL, (1 << 62) // (self.user_num + 1))
+        if (weights != np.rint(weights)).any() or weights.sum() > total:
+            weights = (counts / counts.max()) ** self.alpha  # at most 1, however large α is
+            weights[0] = 0
+            weights *= total / weights.sum()
         return np.where(weights > 0, np.maximum(1, np.rint(weights)), 0).astype(np.int64)
 
 
