@@ -10,6 +10,7 @@ from typing import Any, Callable
 
 from recbole_hns.errors import HNSError
 
+GREATEST = 1e30  # what is multiplied or divided by it stays a number of 32 bits
 MOST = 1_000_000  # of whatever is drawn or kept for every pair or user
 
 
@@ -50,10 +51,13 @@ def number(config: dict[str, Any], key: str, why: str) -> float:
 
 
 def positive(config: dict[str, Any], key: str, why: str) -> float:
-    """A number greater than 0."""
+    """A number greater than 0 that 32 bits can hold, and its inverse too."""
     value = number(config, key, why)
     if value <= 0:
-        raise HNSError(f"{key}={value} is not allowed: it must be greater than 0 ({why}).")
+        raise HNSError(f"{key}={shown(value)} is not allowed: it must be greater than 0 ({why}).")
+    if not 1 / GREATEST <= value <= GREATEST:
+        allowed = f"from {1 / GREATEST:g} to {GREATEST:g}"
+        raise HNSError(f"{key}={shown(value)} is not allowed: it must be {allowed} ({why}).")
     return float(value)
 
 

@@ -160,7 +160,7 @@ class MCCLKScorer(ComposedScorer):
         semantic, user_light, item_light, user_gcn, item_gcn = self.forward.remember(self.model.forward)
         users = torch.cat((user_gcn, user_light), dim=-1)
         items = torch.cat((item_gcn[: len(semantic)], semantic + item_light), dim=-1)
-        return users, items
+        return users, items[: self.dataset.item_num]  # other entities follow, and are no candidates
 
 
 class SequenceScorer(ComposedScorer):

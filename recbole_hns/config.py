@@ -13,7 +13,7 @@ from recbole.config import Config
 from recbole.evaluator.base_metric import TopkMetric
 from recbole.evaluator.register import metrics_dict
 from recbole.model.abstract_recommender import AbstractRecommender
-from recbole.utils import ModelType, get_model
+from recbole.utils import EvaluatorType, ModelType, get_model
 
 from recbole_hns import checks
 from recbole_hns.checks import nearest, shown
@@ -348,6 +348,12 @@ def _check_metrics(config: dict[str, Any]) -> None:
     name = valid.partition("@")[0]
     if set(metrics) & set(METRICS):
         read_settings(config)
+    modes = config["eval_args"]["mode"].values()
+    if config["eval_type"] == EvaluatorType.RANKING and "labeled" in modes:
+        raise HNSError(
+            f"eval_args mode=labeled has no negatives to rank {', '.join(metrics)} among: use full, "
+            "uni100 or pop100."
+        )
     if name not in metrics:
         raise HNSError(f"valid_metric={config['valid_metric']} is not evaluated: add it to metrics.")
     if name in METRICS:
