@@ -34,7 +34,7 @@ RECBOLE_PROPERTIES = Path(recbole.__file__).resolve().parent / "properties"
 
 # What RecBole reads from a configuration without a default in its property files.
 _LAUNCH_KEYS = {"model", "dataset", "config_files", "nproc", "world_size", "ip", "port", "offset"}
-_LAUNCH_KEYS |= {"local_rank", "group_offset", "neg_sampling", "training_neg_sample_num"}
+_LAUNCH_KEYS |= {"local_rank", "group_offset", "neg_sampling", "training_neg_sample_num", "encoding"}
 
 
 class HNSConfig(Config):

@@ -169,7 +169,13 @@ def rehearse(config: Config, model: AbstractRecommender, loader: TrainLoader) ->
     model.eval()
     try:
         with torch.random.fork_rng(devices=[]), torch.no_grad():
-            batch = next(iter(getattr(loader, "general_dataloader", loader)))[:2].to(config["device"])
+            batch = next(iter(getattr(loader, "general_dataloader", loader)))
+            if batch is None:  # RecBole's own user_defined does nothing, and so returns nothing
+                raise HNSError(
+                    f"transform={config['transform']} returns no batch: it is a place for code of your "
+                    "own, recbole.data.transform.UserDefinedTransform; leave it out."
+                )
+            batch = batch[:2].to(config["device"])
             with recbole_says(f"{config['model']} cannot score"):
                 model.predict(batch)
     finally:

@@ -158,12 +158,13 @@ class PopularityPool(Pool):
         with np.errstate(over="ignore"):
             weights = counts**self.alpha
         weights[0] = 0
+        taken = weights > 0
         total = min(POPULARITY_TOTAL, (1 << 62) // (self.user_num + 1))
         if (weights != np.rint(weights)).any() or weights.sum() > total:
             weights = (counts / counts.max()) ** self.alpha  # at most 1, however large α is
             weights[0] = 0
             weights *= total / weights.sum()
-        return np.where(weights > 0, np.maximum(1, np.rint(weights)), 0).astype(np.int64)
+        return np.where(taken, np.maximum(1, np.rint(weights)), 0).astype(np.int64)
 
 
 POOLS: dict[str, type[Pool]] = {pool.distribution_name: pool for pool in (UniformPool, PopularityPool)}
