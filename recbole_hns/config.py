@@ -388,6 +388,12 @@ def _without_weight_decay(config: dict[str, Any], given: dict[str, Any]) -> floa
 
 
 def _check_decay(config: dict[str, Any], given: dict[str, Any]) -> None:
+    reg_weight, weight_decay = config.get("reg_weight"), config["weight_decay"]
+    if weight_decay and reg_weight and not checks.is_number(reg_weight):
+        raise HNSError(
+            f"reg_weight={shown(reg_weight)} cannot go with weight_decay={weight_decay}: RecBole "
+            "multiplies the two; set weight_decay=0, or leave reg_weight out."
+        )
     if config["lr_step_size"] is None:
         if "lr_gamma" in given:
             raise HNSError("lr_gamma does nothing without lr_step_size, the epochs between decays.")

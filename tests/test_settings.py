@@ -66,6 +66,7 @@ def test_what_recbole_can_use_is_allowed(key):
         ({"model": "NGCF", "hidden_size_list": [64, 0]}, ["hidden_size_list=0", "from 1"]),
         ({"model": "NGCF", "message_dropout": 1.0}, ["message_dropout=1.0", "below 1"]),
         ({"model": "HGN", "reg_weight": [0.1]}, ["reg_weight=[0.1]", "a list of 2 numbers"]),
+        ({"model": "HGN", "weight_decay": 0.1}, ["reg_weight=[0.0, 0.0]", "weight_decay=0.1"]),
         ({"dataset": "../ml-100k"}, ["dataset='../ml-100k'", "name of a folder"]),
         ({"MODEL_TYPE": 1}, ["MODEL_TYPE is not a setting"]),
     ],
