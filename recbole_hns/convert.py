@@ -6,11 +6,12 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from recbole_hns.checks import shown
 from recbole_hns.data.convert import SPLITS, prepare, write_dataset
 from recbole_hns.data.interactions import Interactions, statistics
 from recbole_hns.data.read import Columns, read_interactions
 from recbole_hns.errors import HNSError
-from recbole_hns.settings import FOLDER, SEEDS, whole
+from recbole_hns.settings import FOLDER, PATH, SEEDS, whole
 
 EPILOG = """\
 formats, told by the file's name:
@@ -64,8 +65,9 @@ def main(arguments: Sequence[str], parser_class: type[argparse.ArgumentParser]) 
         raise HNSError("--rating and --threshold belong together: a column, and where positive begins.")
     if options.core < 1:
         raise HNSError(f"core={options.core} is not allowed: the k of a k-core is at least 1.")
-    if not options.name or Path(options.name).name != options.name or options.name.startswith("."):
-        raise HNSError(f"name={options.name} is not allowed: it becomes the name of a folder.")
+    name = options.name
+    if not PATH.test(name) or Path(name).name != name or name.startswith("."):
+        raise HNSError(f"name={shown(name)} is not allowed: it becomes the name of a folder.")
     FOLDER.check("output", str(options.output))
     whole(0, SEEDS).check("seed", options.seed)
     columns = Columns(options.user, options.item, options.rating, options.time, options.threshold)

@@ -349,7 +349,7 @@ def _kind(default: Any) -> Allowed | None:
     if is_whole(default):
         return Allowed("a whole number", lambda v: is_whole(v) and abs(v) <= LARGE)
     if is_number(default):
-        return Allowed("a number", is_number)
+        return Allowed("a number", lambda v: is_number(v) and abs(v) <= 1e18)  # torch takes no larger
     if isinstance(default, str):
         return Allowed("a word", lambda v: isinstance(v, str) and v.isprintable())
     member = _kind(default[0]) if isinstance(default, list) and default else None

@@ -16,7 +16,7 @@ from recbole_hns.fit import recbole_says
 from recbole_hns.kernels import get_kernels
 from recbole_hns.sampler import DNS, SoftmaxV
 from recbole_hns.scorer import DotScorer, make_scorer
-from recbole_hns.settings import FOLDER, SEEDS, whole
+from recbole_hns.settings import FILE, FOLDER, SEEDS, whole
 from recbole_hns.theory import correlation, plot_correlation, sampling
 
 MOST_DRAWS = 10_000_000
@@ -131,8 +131,7 @@ def _settings(options: argparse.Namespace) -> dict:
 
 def load_pair(file: Path, user: str | None, item: str | None, seed: int) -> sampling.Pair:
     """A pair of the data set that a checkpoint was trained on, with the checkpoint's vectors."""
-    if not file.is_file():
-        raise HNSError(f"checkpoint {file} does not exist.")
+    FILE.check("checkpoint", str(file))
     with recbole_says(f"checkpoint {file} cannot be loaded"):
         checkpoint = torch.load(file, map_location="cpu", weights_only=False)
         config = checkpoint["config"]
