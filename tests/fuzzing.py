@@ -52,7 +52,7 @@ WRONG = (
 
 # Values that are right in themselves and go together with others well or badly.
 ODD = {
-    "learner": ("adam", "adamw", "sgd", "adagrad", "rmsprop", "Adam"),
+    "learner": ("adam", "adamw", "sgd", "adagrad", "rmsprop", "sparse_adam", "Adam"),
     "metrics": (
         *(
             "['Recall']",
