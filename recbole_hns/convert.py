@@ -67,7 +67,7 @@ def main(arguments: Sequence[str], parser_class: type[argparse.ArgumentParser]) 
         raise HNSError(f"core={options.core} is not allowed: the k of a k-core is at least 1.")
     name = options.name
     if not PATH.test(name) or Path(name).name != name or name.startswith("."):
-        raise HNSError(f"name={shown(name)} is not allowed: it becomes the name of a folder.")
+        raise HNSError(f"name={shown(name)[1:-1]} is not allowed: it becomes the name of a folder.")
     FOLDER.check("output", str(options.output))
     whole(0, SEEDS).check("seed", options.seed)
     columns = Columns(options.user, options.item, options.rating, options.time, options.threshold)
