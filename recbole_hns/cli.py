@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import shlex
 import sys
 import textwrap
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Callable, NoReturn
 
 from recbole_hns.config import default_settings
 from recbole_hns.errors import HNSError
 from recbole_hns.sampler.registry import SAMPLERS
+from recbole_hns.signals import RunStopped
 
 EPILOG = """\
 every setting of RecBole and of the model can be given as --key=value; ours are
@@ -29,9 +32,16 @@ every setting of RecBole and of the model can be given as --key=value; ours are
   --lr_gamma=0.95      ... by this factor
   --hns_backend=auto   numba (CPU), torch (any device), auto
 
+Ctrl-C (or SIGTERM) finishes the batch, saves, and says how to go on; a run that is killed goes on from
+its last epoch. Either way it ends as if nothing had happened:
+  --resume             go on with the newest unfinished run in saved/ (or --checkpoint_dir)
+  --resume=FILE        ... or with a file of the run, or the newest run of a folder
+
 other commands, each with a --help of its own:
   recbole-hns samplers               all samplers with their settings and defaults
   recbole-hns models                 RecBole's models and how each is trained
+  recbole-hns evaluate               test a checkpoint again, with other metrics or K
+  recbole-hns recommend              a CSV of recommendations from a checkpoint
   recbole-hns convert                raw files (.mat, .npz, .csv, lists) to a data set
   recbole-hns tune                   search settings with Ray Tune, and test the winner
   recbole-hns report                 tables, figures and a page from finished runs
@@ -72,7 +82,27 @@ def make_parser() -> Parser:
     parser.add_argument(
         "--group_offset", type=int, default=0, help="global rank of this machine's first process"
     )
+    parser.add_argument("--resume", nargs="?", const="", help="go on with a run, see below")
+    add_trust(parser)
     return parser
+
+
+def add_trust(parser: argparse.ArgumentParser) -> None:
+    """``--trust_checkpoint``, of every command that reads one."""
+    parser.add_argument(
+        "--trust_checkpoint",
+        nargs="?",
+        const=True,
+        default=False,
+        type=_flag,
+        help="read pickled checkpoints too, such as RecBole's own: they can run code of their writer",
+    )
+
+
+def _flag(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
+    return text.lower() == "true"
 
 
 def sampler_table() -> str:
@@ -108,6 +138,8 @@ def _command(module: str) -> Callable[[Sequence[str]], None]:
 COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
     "samplers": list_samplers,
     "models": _command("support"),
+    "evaluate": _command("evaluate"),
+    "recommend": _command("recommend"),
     "convert": _command("convert"),
     "simulate": _command("simulate"),
     "tune": _command("tuning"),
@@ -144,8 +176,27 @@ def _refuse_bytes(arguments: Sequence[str]) -> None:
             raise HNSError(f"argument {argument!r} is not valid text: write it in UTF-8.") from None
 
 
+def newest_unfinished(settings: Sequence[str], trust: bool) -> Path:
+    """What ``--resume`` without a value means."""
+    from recbole_hns.resume import find_run, read_given
+
+    folder = read_given(None, None, settings).get("checkpoint_dir", "saved")
+    return find_run(str(folder), trust, unfinished=True)[1]
+
+
+def command_name() -> str:
+    """How this command was called, for messages that say what to type."""
+    called = Path(sys.argv[0])
+    if called.name == "__main__.py":
+        return "python -m recbole_hns"
+    return f"python {shlex.quote(str(called))}" if called.suffix == ".py" else "recbole-hns"
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; the exit code is 0, 2 for a mistake that can be put right, 130 for Ctrl-C."""
+    """Run the command; the exit code is 0, 2 for a mistake that can be put right, or of a signal.
+
+    130 is for Ctrl-C, 143 for SIGTERM.
+    """
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         _refuse_bytes(arguments)
@@ -155,6 +206,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         options, settings = make_parser().parse_known_args(arguments)
         from recbole_hns.quick_start import launch
 
+        if options.resume == "":
+            options.resume = newest_unfinished(settings, options.trust_checkpoint)
         result = launch(
             options.model,
             options.dataset,
@@ -165,10 +218,16 @@ def main(argv: Sequence[str] | None = None) -> int:
             ip=options.ip,
             port=options.port,
             group_offset=options.group_offset,
+            resume=options.resume,
+            trust_checkpoint=options.trust_checkpoint,
         )
     except HNSError as error:
         print(f"recbole-hns: error: {one_line(str(error))}", file=sys.stderr)
         return 2
+    except RunStopped as stop:
+        saved = f" go on with: {command_name()} --resume={shlex.quote(str(stop.checkpoint))}"
+        print(f"recbole-hns: stopped;{saved if stop.checkpoint else ''}", file=sys.stderr)
+        return 128 + stop.signum
     except KeyboardInterrupt as stop:
         print(f"recbole-hns: stopped. {stop}".rstrip(), file=sys.stderr)
         return 130

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import types
 import warnings
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -62,27 +64,20 @@ def restore_dok_update() -> None:
 
 
 def load_own_checkpoints() -> None:
-    """Let RecBole's trainer read the checkpoint it has just written.
+    """Let RecBole's trainer read the checkpoint it has just written, and no other pickle.
 
     RecBole pickles its ``Config`` into the checkpoint, which ``torch.load`` refuses since torch 2.6
     made ``weights_only=True`` the default. Only the name ``torch`` inside ``recbole.trainer.trainer``
-    is replaced, by a view of torch whose ``load`` has the old default: ``torch.load`` itself, and so
-    everyone else's, stays as it is.
+    is replaced, by a view of torch that remembers what this process has saved through it and allows
+    pickles for those files alone: ``torch.load`` itself, and so everyone else's, stays as it is.
     """
     default = inspect.signature(torch.load).parameters["weights_only"].default
     if default is False:
         return
     from recbole.trainer import trainer
 
-    class TorchForRecBole(types.ModuleType):
-        @staticmethod
-        def load(*args, **kwargs):
-            kwargs.setdefault("weights_only", False)
-            return torch.load(*args, **kwargs)
-
-        def __getattr__(self, name):
-            return getattr(torch, name)
-
+    if isinstance(trainer.torch, TorchForRecBole):
+        return
     trainer.torch = TorchForRecBole("torch")
 
 
@@ -109,6 +104,35 @@ def knowledge_models_without_compiled_packages() -> None:
     from recbole_hns import compat_knowledge  # it imports RecBole, which takes the shims above
 
     compat_knowledge.apply()
+
+
+class TorchForRecBole(types.ModuleType):
+    """Torch, with a ``load`` that trusts what its own ``save`` has written."""
+
+    written: ClassVar[dict[str, tuple[int, int]]] = {}  # path: time and size of what was written
+
+    @classmethod
+    def save(cls, obj, f, *args, **kwargs):
+        """``torch.save``, remembered."""
+        torch.save(obj, f, *args, **kwargs)
+        if isinstance(f, (str, os.PathLike)):
+            cls.written[os.path.realpath(f)] = cls._stamp(f)
+
+    @classmethod
+    def load(cls, f, *args, **kwargs):
+        """``torch.load``, which takes a pickle only where nobody has touched it since ``save``."""
+        if isinstance(f, (str, os.PathLike)) and os.path.exists(f):
+            own = cls.written.get(os.path.realpath(f)) == cls._stamp(f)
+            kwargs.setdefault("weights_only", not own)
+        return torch.load(f, *args, **kwargs)
+
+    @staticmethod
+    def _stamp(f) -> tuple[int, int]:
+        found = os.stat(f)
+        return found.st_mtime_ns, found.st_size
+
+    def __getattr__(self, name):
+        return getattr(torch, name)
 
 
 def quiet_recbole() -> None:

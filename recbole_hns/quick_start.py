@@ -6,11 +6,14 @@ import copy
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from logging import getLogger
+from pathlib import Path
 from typing import Any, Callable
 
 import torch
+from recbole.config import Config
 from recbole.data import create_dataset, data_preparation
 from recbole.data.dataset import Dataset
 from recbole.data.utils import save_split_dataloaders
@@ -20,10 +23,12 @@ from recbole.utils import get_environment, init_logger, init_seed, set_color
 from recbole_hns.config import HNSConfig, split_seed
 from recbole_hns.data.loader import positives_only
 from recbole_hns.data.locate import ensure_dataset
+from recbole_hns.errors import HNSError
 from recbole_hns.fit import check_files, check_fit, check_model, check_parts, recbole_says, rehearse
 from recbole_hns.held_log import HeldLog, held_log
 from recbole_hns.launching import check_group
-from recbole_hns.result import make_result, plain, write_result
+from recbole_hns.result import make_result, plain, seconds_of, write_result
+from recbole_hns.resume import find_run, read_given, rebuild_config
 from recbole_hns.trainer import make_trainer
 
 
@@ -35,6 +40,8 @@ def run_recbole_hns(
     config_dict: dict[str, Any] | None = None,
     saved: bool = True,
     command_line: Sequence[str] = (),
+    resume: str | Path | None = None,
+    trust_checkpoint: bool = False,
 ) -> dict[str, Any]:
     """Train and test a RecBole model with a negative sampler.
 
@@ -46,6 +53,10 @@ def run_recbole_hns(
         config_dict: settings, as for RecBole; they win over the files.
         saved: whether to save the best model and test that one.
         command_line: ``--key=value`` arguments; they win over everything.
+        resume: a file of a run that was killed or stopped, or a folder, whose newest run is meant. It
+            goes on with its own settings, to the same end as if nothing had happened. What is given
+            besides must not contradict them; ``epochs`` and ``stopping_step`` may be more.
+        trust_checkpoint: whether ``resume`` may be a pickle, which can run code of whoever wrote it.
 
     Returns:
         What RecBole's ``run_recbole`` returns, ``best_valid_score``, ``valid_score_bigger``,
@@ -54,13 +65,22 @@ def run_recbole_hns(
 
     Raises:
         HNSError: for anything that you can put right, in one sentence.
+        RunStopped: a KeyboardInterrupt, after SIGINT or SIGTERM, once the run is saved.
     """
     config_dict = dict(config_dict or {})
     if sampler is not None:
         config_dict["sampler"] = sampler
-    config = HNSConfig(model, dataset, config_file_list, config_dict, command_line)
+    if trust_checkpoint:
+        config_dict["trust_checkpoint"] = True
+    run = None
+    if resume is None:
+        config = HNSConfig(model, dataset, config_file_list, config_dict, command_line)
+    else:
+        run = find_run(resume, trust_checkpoint)
+        given = read_given(config_file_list, config_dict, command_line)
+        config = rebuild_config(*run, model, dataset, given)
     ensure_dataset(config)
-    return _train_and_test(config, _make_ready(config), saved)
+    return _train_and_test(config, _make_ready(config), saved, run)
 
 
 @dataclass
@@ -80,9 +100,7 @@ def _make_ready(config: HNSConfig) -> Ready:
     config.final_config_dict.update(save_dataset=False, save_dataloaders=False)
     with held_log() as held:
         init_seed(split_seed(config), config["reproducibility"])
-        with recbole_says(f"{name} cannot be loaded"):
-            check_files(config)
-            data = create_dataset(config)
+        data = load_dataset(config)
         check_fit(config, data)
         unsplit = copy.deepcopy(data) if asked["save_dataset"] else None
         with recbole_says(f"{name} cannot be prepared"):
@@ -103,6 +121,13 @@ def _make_ready(config: HNSConfig) -> Ready:
     return Ready(data, loaders, model, held, save)
 
 
+def load_dataset(config: Config) -> Dataset:
+    """The data set, or a sentence about what is wrong with it."""
+    with recbole_says(f"data set {config['dataset']} cannot be loaded"):
+        check_files(config)
+        return create_dataset(config)
+
+
 def _build(config: HNSConfig, train_set: Dataset) -> torch.nn.Module:
     init_seed(config["seed"] + config["local_rank"], config["reproducibility"])
     if config.own_model:  # an error in it is its author's
@@ -111,7 +136,9 @@ def _build(config: HNSConfig, train_set: Dataset) -> torch.nn.Module:
         return config.model_class(config, train_set).to(config["device"])
 
 
-def _train_and_test(config: HNSConfig, ready: Ready, saved: bool) -> dict[str, Any]:
+def _train_and_test(
+    config: HNSConfig, ready: Ready, saved: bool, run: tuple[dict[str, Any], Path] | None
+) -> dict[str, Any]:
     start = time.perf_counter()
     (train_data, valid_data, test_data), model = ready.loaders, ready.model
     init_logger(config)
@@ -135,11 +162,16 @@ def _train_and_test(config: HNSConfig, ready: Ready, saved: bool) -> dict[str, A
     logger.info(model)
 
     trainer = make_trainer(config, model)
+    if run is not None:
+        trainer.resume(*run)
+        start -= seconds_of(trainer.history)
     progress = config["show_progress"]
-    best_valid_score, best_valid_result = trainer.fit(
-        train_data, valid_data, saved=saved, show_progress=progress
-    )
-    test_result = trainer.evaluate(test_data, load_best_model=saved, show_progress=progress)
+    # Without files there is nothing to save, and one process of several cannot stop alone.
+    with trainer.stop if saved and config["single_spec"] else nullcontext():
+        best_valid_score, best_valid_result = trainer.fit(
+            train_data, valid_data, saved=saved, show_progress=progress
+        )
+        test_result = trainer.evaluate(test_data, load_best_model=saved, show_progress=progress)
 
     logger.info(f"The running environment is as follows:\n{get_environment(config).draw()}")
     logger.info(set_color("best valid ", "yellow") + f": {plain(best_valid_result)}")
@@ -148,8 +180,9 @@ def _train_and_test(config: HNSConfig, ready: Ready, saved: bool) -> dict[str, A
     if config["result_dir"] and (config["local_rank"] == 0 or config["single_spec"]):
         seconds = time.perf_counter() - start
         record = make_result(config, trainer, best_valid_result, test_result, seconds)
-        file = write_result(record, config["result_dir"])
+        file = write_result(record, config["result_dir"], again=run is not None)
         logger.info(set_color("written", "yellow") + f": {file}")
+    trainer.mark_finished()
     if not config["single_spec"]:
         torch.distributed.destroy_process_group()
     return {
@@ -172,12 +205,21 @@ def launch(
     ip: str = "localhost",
     port: str = "5678",
     group_offset: int = 0,
+    resume: str | Path | None = None,
+    trust_checkpoint: bool = False,
 ) -> dict[str, Any] | None:
     """Run here, or in ``nproc`` processes of a group as RecBole's ``run`` does."""
     if nproc == 1 and world_size == -1:
         return run_recbole_hns(
-            model, dataset, config_file_list=config_file_list, command_line=command_line
+            model,
+            dataset,
+            config_file_list=config_file_list,
+            command_line=command_line,
+            resume=resume,
+            trust_checkpoint=trust_checkpoint,
         )
+    if resume is not None:
+        raise HNSError("resume goes on in one process: leave out nproc and world_size.")
     # Mistakes are told once, here, and not by every process.
     check_group(nproc, world_size, ip, port, group_offset)
     ensure_dataset(HNSConfig(model, dataset, config_file_list, {"nproc": nproc}, command_line))

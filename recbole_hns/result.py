@@ -29,6 +29,7 @@ def make_result(config, trainer, best_valid_result, test_result, seconds: float)
         "dataset": config["dataset"],
         "sampler": config.spec.settings,
         "seed": config["seed"],
+        "checkpoint": str(trainer.saved_model_file),
         "valid_metric": config["valid_metric"],
         "valid_metric_bigger": config["valid_metric_bigger"],
         "best": {
@@ -45,6 +46,11 @@ def make_result(config, trainer, best_valid_result, test_result, seconds: float)
     }
 
 
+def seconds_of(history: list[dict[str, Any]]) -> float:
+    """The time that epochs took."""
+    return sum(row["train_seconds"] + row.get("valid_seconds", 0) for row in history)
+
+
 def versions() -> dict[str, str]:
     """What the run ran on."""
     found = {"python": platform.python_version(), "platform": platform.platform()}
@@ -57,9 +63,15 @@ def versions() -> dict[str, str]:
     return found
 
 
-def write_result(result: dict[str, Any], folder: str | Path) -> Path:
-    """Write ``result.json`` into a new folder of its own below ``folder``."""
+def write_result(result: dict[str, Any], folder: str | Path, again: bool = False) -> Path:
+    """Write ``result.json`` into a new folder of its own below ``folder``.
+
+    ``again`` is for a run that may have written one before it was resumed: a run has one result.
+    """
     name = "-".join([result["model"], result["dataset"], result["sampler"]["sampler"]])
+    for file in sorted(Path(folder).glob(f"{name}-*/result.json")) if again else ():
+        if json.loads(file.read_text("utf-8")).get("checkpoint") == result["checkpoint"]:
+            return write_json(result, file)
     name += datetime.now().strftime("-%Y%m%d-%H%M%S")
     for n in range(1, 10_000):
         own = Path(folder) / (name if n == 1 else f"{name}-{n}")

@@ -7,17 +7,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
-from recbole.data import create_dataset, data_preparation
-from recbole.utils import init_seed
 
 from recbole_hns.checks import MOST, shown
+from recbole_hns.cli import add_trust
 from recbole_hns.errors import HNSError
-from recbole_hns.fit import recbole_says
 from recbole_hns.kernels import get_kernels
 from recbole_hns.sampler import DNS, SoftmaxV
 from recbole_hns.scorer import DotScorer, make_scorer
-from recbole_hns.settings import FILE, FOLDER, SEEDS, whole
+from recbole_hns.settings import FOLDER, SEEDS, whole
 from recbole_hns.theory import correlation, plot_correlation, sampling
+from recbole_hns.trained import find_model, load_trained
 
 MOST_DRAWS = 10_000_000
 
@@ -41,6 +40,7 @@ def add_parsers(commands) -> None:
         "sampling", help="which negatives a sampler really draws, by score rank", allow_abbrev=False
     )
     parser.add_argument("--checkpoint", help="a trained model's .pth; generated embeddings if absent")
+    add_trust(parser)
     parser.add_argument("--user", help="the user of the pair, in the data set's own ids")
     parser.add_argument("--item", help="the positive of the pair, in the data set's own ids")
     parser.add_argument("--draws", type=int, default=10_000, help="simulated draws (10000)")
@@ -92,7 +92,9 @@ def run_sampling(options: argparse.Namespace) -> None:
     whole(1, MOST_DRAWS).check("draws", options.draws)
     settings = _settings(options)
     if options.checkpoint:
-        pair = load_pair(Path(options.checkpoint), options.user, options.item, options.seed)
+        pair = load_pair(
+            Path(options.checkpoint), options.user, options.item, options.seed, options.trust_checkpoint
+        )
     elif options.user or options.item:
         raise HNSError("--user and --item name a pair of a data set: give --checkpoint too.")
     else:
@@ -129,18 +131,11 @@ def _settings(options: argparse.Namespace) -> dict:
     }
 
 
-def load_pair(file: Path, user: str | None, item: str | None, seed: int) -> sampling.Pair:
+def load_pair(file: Path, user: str | None, item: str | None, seed: int, trust: bool) -> sampling.Pair:
     """A pair of the data set that a checkpoint was trained on, with the checkpoint's vectors."""
-    FILE.check("checkpoint", str(file))
-    with recbole_says(f"checkpoint {file} cannot be loaded"):
-        checkpoint = torch.load(file, map_location="cpu", weights_only=False)
-        config = checkpoint["config"]
-    config["device"] = torch.device("cpu")
-    init_seed(config["seed"], config["reproducibility"])
-    dataset = create_dataset(config)
-    train_set = data_preparation(config, dataset)[0]._dataset
-    model = config.model_class(config, train_set)
-    model.load_state_dict(checkpoint["state_dict"])
+    trained = load_trained(*find_model(file, trust), {"use_gpu": False}, {"use_gpu"})
+    config, train_set = trained.config, trained.split()[0]._dataset
+    model = trained.model(train_set)
     scorer = make_scorer(model, train_set, get_kernels("auto", torch.device("cpu")))
     if not isinstance(scorer, DotScorer):
         raise HNSError(

@@ -13,6 +13,7 @@ from recbole.utils import get_trainer, set_color
 
 from recbole_hns.kernels import get_kernels
 from recbole_hns.optim import fuse
+from recbole_hns.resumable import ResumableMixin
 from recbole_hns.sampler import make_sampler
 from recbole_hns.scorer import make_scorer
 
@@ -25,44 +26,42 @@ class SampledLossTrainer(Trainer):
         return super()._train_epoch(train_data, epoch_idx, loss_func or self.sampled_loss, show_progress)
 
 
-class HNSTrainerMixin:
-    """Adds a negative sampler to a RecBole trainer.
+class HNSTrainerMixin(ResumableMixin):
+    """Adds a negative sampler to a RecBole trainer, which can be killed and go on.
 
     ``fit`` builds the sampler from the training set; :meth:`sampled_loss` is one training step.
     """
 
-    def __init__(self, config, model):
-        super().__init__(config, model)
-        # RecBole's own hook: what is named here goes into the checkpoint, and comes back from it.
-        names = getattr(model, "other_parameter_name", [])
-        model.other_parameter_name = [*names, "sampler_state"]
-        model.sampler_state = {}
-        self.history: list[dict] = []  # of every epoch: its loss, times and validation
-
-    def fit(self, train_data, *args, **kwargs):
+    def fit(
+        self,
+        train_data,
+        valid_data=None,
+        verbose=True,
+        saved=True,
+        show_progress=False,
+        callback_fn=None,
+    ):
         """RecBole's ``fit``, after the sampler has been built."""
         self.prepare(train_data)
-        return super().fit(train_data, *args, **kwargs)
+        self._saves = saved and bool(self.config["single_spec"])
+        if self._pending is not None and self.is_trained:
+            self.logger.info("This run has been trained to its end: nothing is left but the test.")
+            return self.best_valid_score, self.best_valid_result
+        if self._pending is not None and "moment" not in self._pending:
+            self._save_checkpoint(self.start_epoch - 1, verbose=verbose)  # RecBole's, under our name
+        result = super().fit(train_data, valid_data, verbose, saved, show_progress, callback_fn)
+        self._save_last(self._epoch + 1 if self.train_loss_dict else self.start_epoch)
+        return result
 
     def prepare(self, train_data) -> None:
         """Build what a training step needs."""
         config, dataset = self.config, train_data._dataset
         rank = config["local_rank"] + (config["offset"] or 0)
         kernels = get_kernels(config.spec.backend, self.device)
+        self._know_data(train_data)
         self.scorer = make_scorer(self.model, dataset, kernels, config.spec.pair_loss)
         self.sampler = make_sampler(config.spec, dataset, self.device, config["seed"], rank)
-        self._restore_sampler()
         self._log_hardness()
-
-    def _restore_sampler(self):
-        """Go on with the sampler of a checkpoint that was loaded, if it holds one of this kind."""
-        loaded, name = self.model.sampler_state, self.config.spec.sampler
-        if loaded.get(name):
-            self.sampler.load_state_dict(loaded[name])
-        elif loaded and self.sampler.state_dict():
-            self.logger.warning(
-                f"the checkpoint holds nothing of sampler={name}, which therefore begins anew."
-            )
 
     def _log_hardness(self):
         """Say which OPAUC(β) the sampler aims at, and the K of the Top-K metrics that it is bound to."""
@@ -84,17 +83,24 @@ class HNSTrainerMixin:
         return self.scorer.loss(batch, query, negatives, self.sampler.generator)
 
     def _train_epoch(self, train_data, epoch_idx, loss_func=None, show_progress=False):
-        start = time.perf_counter()
         self._start_epoch(train_data, epoch_idx)
-        loss = super()._train_epoch(train_data, epoch_idx, loss_func or self.sampled_loss, show_progress)
+        summed = self._begin_epoch(train_data, epoch_idx)
+        loss = super()._train_epoch(
+            train_data, epoch_idx, loss_func or summed or self.sampled_loss, show_progress
+        )
+        self._end_epoch()
+        if summed is not None:
+            loss = self._loss
         total = sum(loss) if isinstance(loss, tuple) else loss
-        seconds = time.perf_counter() - start
-        self.history.append({"epoch": epoch_idx, "train_loss": total, "train_seconds": seconds})
+        row = {"epoch": epoch_idx, "train_loss": total, "train_seconds": self._seconds}
+        self.history.append(row)
         return loss
 
     def _valid_epoch(self, valid_data, show_progress=False):
         start = time.perf_counter()
+        self._validating = self._moment()
         score, result = super()._valid_epoch(valid_data, show_progress)
+        self._validating = None
         seen = [row["score"] for row in self.history if "score" in row]
         best = all(score >= other if self.valid_metric_bigger else score <= other for other in seen)
         row = {
@@ -125,11 +131,6 @@ class HNSTrainerMixin:
                 if isinstance(module, torch.nn.Embedding):
                     module.sparse = True  # torch's own mark of a table that takes sparse gradients
         return optimizer
-
-    def _save_checkpoint(self, *args, **kwargs):
-        """RecBole's checkpoint, with what the sampler has learned."""
-        self.model.sampler_state = {self.config.spec.sampler: self.sampler.state_dict()}
-        super()._save_checkpoint(*args, **kwargs)
 
 
 def make_trainer(config: Config, model: torch.nn.Module) -> Trainer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from typing import Union
+from typing import Callable, Union
 
 import torch
 from recbole.config import Config
@@ -21,8 +21,11 @@ class PositiveLoader:
     """Batches of ``train_batch_size`` positives, cut as slices out of one permutation per epoch.
 
     It offers what RecBole's trainers ask of a train loader. The permutation derives from ``seed``
-    and the epoch alone.
+    and the epoch alone, so that a pass can begin anywhere in it.
     """
+
+    first = 0  # the batch that the next pass begins with
+    before_batch: Callable[[int], None] | None = None  # told each batch's number before it is made
 
     def __init__(self, config: Config, dataset: Dataset, shuffle: bool):
         self.config, self._dataset, self.shuffle = config, dataset, shuffle
@@ -55,7 +58,12 @@ class PositiveLoader:
 
     def __iter__(self) -> Iterator[Interaction]:
         columns = self._dataset.inter_feat.interaction
-        for index in self._order().split(self.step):
+        pieces = self._order().split(self.step)
+        first, self.first = self.first, 0
+        for number in range(first, len(pieces)):
+            if self.before_batch is not None:
+                self.before_batch(number)
+            index = pieces[number]
             batch = Interaction({name: column[index] for name, column in columns.items()})
             yield self.transform(self._dataset, self._dataset.join(batch))
 

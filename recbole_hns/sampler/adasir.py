@@ -81,9 +81,10 @@ class AdaSIRSampler(NegativeSampler):
         return proposals.ids.gather(1, draw_places(weights, self.generator, self.method.pool_size))
 
     def state_dict(self) -> dict[str, Any]:
-        """The pools."""
-        return {"pools": self.pools}
+        """The pools, and which of them the epoch has not renewed yet."""
+        return {"pools": self.pools, "due": self.due}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on with the saved pools."""
         self.pools.copy_(state["pools"])
+        self.due.copy_(state["due"])

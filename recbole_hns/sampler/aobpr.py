@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -37,7 +38,7 @@ class AOBPRSampler(NegativeSampler):
     """N negatives alike; the items' order in each factor is renewed every |I| log |I| draws."""
 
     def start_epoch(self, epoch: int) -> None:
-        """The order is renewed with every epoch too, so that it need not be saved."""
+        """The order is renewed with every epoch too, so that none is saved between two."""
         super().start_epoch(epoch)
         self.order = None
 
@@ -89,3 +90,16 @@ class AOBPRSampler(NegativeSampler):
     def _uniform(self, n: int) -> torch.Tensor:
         device = self.order.device
         return torch.rand(n, generator=self.generator, device=device, dtype=torch.float64)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The order of the items, if the epoch has one."""
+        if self.order is None:
+            return {}
+        return {"order": self.order, "sigma": self.sigma, "drawn": self.drawn}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on with the saved order."""
+        if state:
+            device = self.pool.tables.mass.device
+            self.order, self.sigma = state["order"].to(device), state["sigma"].to(device)
+            self.drawn = state["drawn"]

@@ -18,8 +18,8 @@ class NegativeSampler:
     """Draws N candidates from the pool and lets the method, a rule, weigh them.
 
     All randomness derives from ``seed``, the process' rank and the epoch, so a run that resumes at
-    an epoch draws what an uninterrupted one would have drawn. A sampler that learns or remembers
-    across epochs puts what it knows into its state.
+    an epoch draws what an uninterrupted one would have drawn. A sampler that learns, or remembers
+    anything from one batch to the next, puts what it knows into its state.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class NegativeSampler:
         return self.pool.log_q(users, candidates) if candidates.log_q is None else candidates.log_q
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint must hold to go on from the end of an epoch."""
+        """What a checkpoint must hold, beside the generator, to go on after any batch."""
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

@@ -14,8 +14,9 @@ import torch._dynamo  # torch's optimisers load it when the first is made: bette
 from ray import tune
 from recbole.utils import early_stopping, init_seed
 
+from recbole_hns.checkpoint import read_checkpoint, write_checkpoint
 from recbole_hns.config import HNSConfig
-from recbole_hns.result import make_result, plain, write_json
+from recbole_hns.result import make_result, plain, seconds_of, write_json
 from recbole_hns.trainer import make_trainer
 from recbole_hns.tuning.data import SearchData
 from recbole_hns.tuning.search import SearchPlan
@@ -102,7 +103,7 @@ class Trial(tune.Trainable):
 
     def write_result(self) -> None:
         """The trial so far, as a result without a test."""
-        seconds = sum(row["train_seconds"] + row.get("valid_seconds", 0) for row in self.trainer.history)
+        seconds = seconds_of(self.trainer.history)
         record = make_result(self.hns, self.trainer, self.best_result, None, seconds)
         folder = Path(self.study.results) / self.trial_id
         folder.mkdir(parents=True, exist_ok=True)
@@ -110,32 +111,16 @@ class Trial(tune.Trainable):
 
     def save_checkpoint(self, checkpoint_dir: str) -> None:
         """Everything that the next epoch depends on."""
-        trainer = self.trainer
-        state = {
-            "epoch": self.epoch,
-            "best": plain(self.best),
-            "best_valid_score": float(trainer.best_valid_score),
-            "cur_step": trainer.cur_step,
-            "model": trainer.model.state_dict(),
-            "optimizer": trainer.optimizer.state_dict(),
-            "sampler": trainer.sampler.state_dict(),
-            "history": plain(trainer.history),
-            "best_result": plain(self.best_result),
-        }
-        torch.save(state, os.path.join(checkpoint_dir, "trial.pth"))
+        state = self.trainer.run_state(self.epoch)
+        own = {"best": plain(self.best), "best_result": plain(self.best_result)}
+        write_checkpoint({**state, **own}, Path(checkpoint_dir) / "trial.pth")
         self.saved_at = time.monotonic()
 
     def load_checkpoint(self, checkpoint_dir: str) -> None:
         """Go on from a checkpoint, with this trial's own settings (population-based training)."""
         trainer = self.trainer
-        file = os.path.join(checkpoint_dir, "trial.pth")
-        state = torch.load(file, map_location=self.hns["device"], weights_only=True)
-        self.epoch, self.best = state["epoch"], state["best"]
-        trainer.best_valid_score, trainer.cur_step = state["best_valid_score"], state["cur_step"]
-        trainer.history, self.best_result = state["history"], state["best_result"]
-        trainer.model.load_state_dict(state["model"])
-        trainer.optimizer.load_state_dict(state["optimizer"])
+        state = read_checkpoint(Path(checkpoint_dir) / "trial.pth")
+        trainer.load_run_state(state)
+        self.epoch, self.best, self.best_result = state["epoch"], state["best"], state["best_result"]
         for group in trainer.optimizer.param_groups:
             group["lr"], group["weight_decay"] = trainer.learning_rate, trainer.weight_decay
-        if state["sampler"]:
-            trainer.sampler.load_state_dict(state["sampler"])
