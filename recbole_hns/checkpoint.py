@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import os
 import pickle
+import warnings
+import zipfile
+import zlib
 from collections.abc import Iterator
 from logging import getLogger
 from pathlib import Path
@@ -32,6 +35,7 @@ _OF_RECBOLE = {
     "model",
     "dataset",
 }
+_NEEDED = ("model", "dataset", "settings", "final")
 _ZIP = b"PK\x03\x04"  # torch.save writes an archive; anything else is a bare pickle, or no checkpoint
 
 
@@ -195,13 +199,35 @@ def _read(file: Path, device: str | torch.device, trust: bool) -> dict[str, Any]
         raise HNSError(f"checkpoint {file} cannot be read: {error.strerror}.") from error
     if not is_archive and not trust and previous_file(file).is_file():
         raise Damaged(f"checkpoint {file} is damaged.")  # ours are archives
+    if is_archive:
+        _refuse_damage(file)
     try:
-        content = torch.load(file, map_location=device, weights_only=True)
+        with warnings.catch_warnings():  # about pickles, which are refused in our own words
+            warnings.simplefilter("ignore", UserWarning)
+            content = torch.load(file, map_location=device, weights_only=True)
     except pickle.UnpicklingError as error:
         content = _read_pickle(file, device, trust, error)
     except (RuntimeError, EOFError, OSError) as error:
         raise Damaged(f"checkpoint {file} is damaged: {_reason(error)}.") from error
     return {**_checked(content, file), "read_from": str(file)}
+
+
+def _refuse_damage(file: Path) -> None:
+    """torch.load notices what is cut off, but not a bit that has changed: the checksums tell."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            broken = archive.testzip()
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        OSError,
+        EOFError,
+        RuntimeError,
+        NotImplementedError,
+    ) as error:
+        raise Damaged(f"checkpoint {file} is damaged: {_reason(error)}.") from error
+    if broken is not None:
+        raise Damaged(f"checkpoint {file} is damaged: {broken} is not what was written.")
 
 
 def _read_pickle(file: Path, device, trust: bool, refusal: Exception) -> Any:
@@ -222,7 +248,7 @@ def _checked(content: Any, file: Path) -> dict[str, Any]:
         raise HNSError(f"{file} is not a checkpoint: there is no model in it.")
     if "format" not in content and "config" in content:
         return _from_recbole(content)
-    if content.get("format") != FORMAT:
+    if content.get("format") != FORMAT or not set(_NEEDED) <= set(content):
         raise HNSError(
             f"checkpoint {file} has format {content.get('format')}, and this version of recbole-hns "
             f"reads format {FORMAT}."
@@ -233,10 +259,12 @@ def _checked(content: Any, file: Path) -> dict[str, Any]:
 def _from_recbole(content: dict[str, Any]) -> dict[str, Any]:
     """RecBole's own checkpoint under our names; ``recbole_config`` is its pickled configuration."""
     config = content.pop("config")
+    # Among all its settings, those that were not derived from others.
+    chosen = {**config.internal_config_dict, **config.external_config_dict}
     settings = {
-        key: value
-        for key, value in config.final_config_dict.items()
-        if key not in NOT_OF_THE_RUN | _OF_RECBOLE and plain_setting(value) == value
+        key: config[key]
+        for key in chosen
+        if key not in NOT_OF_THE_RUN | _OF_RECBOLE and plain_setting(config[key]) == config[key]
     }
     return {
         **content,

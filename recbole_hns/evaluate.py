@@ -10,6 +10,7 @@ from typing import Any
 from recbole.evaluator.base_metric import TopkMetric
 from recbole.evaluator.register import metrics_dict
 
+from recbole_hns import checks
 from recbole_hns.checks import nearest
 from recbole_hns.cli import add_trust, result_table
 from recbole_hns.config import read_command_line
@@ -85,6 +86,8 @@ def _as_lists(given: dict[str, Any]) -> dict[str, Any]:
         if isinstance(value, str):
             value = [part.strip() for part in value.split(",")]
         given[key] = list(value) if isinstance(value, (list, tuple)) else [value]
+    for k in given.get("topk", ()):
+        checks.integer({"topk": k}, "topk", "the K of the metrics")
     return given
 
 

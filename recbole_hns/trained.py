@@ -64,7 +64,10 @@ def find_model(where: str | Path, trust: bool = False) -> tuple[dict[str, Any], 
     """What a checkpoint holds, and its file; of a folder, the best model of its newest run."""
     file = Path(where)
     if file.is_dir():
-        file = best_file(next(runs_in(file), file / "….last.pth"))
+        newest = next(runs_in(file), None)
+        if newest is None:
+            raise HNSError(f"there is no run in {file}: name a .pth file.")
+        file = best_file(newest)
     return read_checkpoint(file, trust=trust), file
 
 
