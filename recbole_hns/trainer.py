@@ -76,7 +76,10 @@ class HNSTrainerMixin(ResumableMixin):
             )
 
     def sampled_loss(self, batch: Interaction) -> torch.Tensor:
-        """Encode once, choose negatives without gradient, learn from them."""
+        """Encode once, choose negatives without gradient, learn from them.
+
+        ``enable_amp`` is for the model's own layers; negatives are chosen in single precision.
+        """
         query = self.scorer.encode(batch)
         with torch.autocast(self.device.type, enabled=False):  # the choice takes 32 bits
             negatives = self.sampler.select(batch[self.config["USER_ID_FIELD"]], query)

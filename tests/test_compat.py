@@ -87,9 +87,18 @@ def test_torch_load_is_unchanged_for_everyone_else(tmp_path):
 
 def test_recboles_trainer_reads_what_it_wrote(tmp_path):
     file = tmp_path / "pickled.pth"
-    torch.save({"config": np.random.default_rng(0), "epoch": 3}, file)
+    recbole_trainer.torch.save({"config": np.random.default_rng(0), "epoch": 3}, file)
     assert recbole_trainer.torch.load(file)["epoch"] == 3
     assert recbole_trainer.torch.nn is torch.nn
+
+
+def test_recboles_trainer_does_not_read_a_pickle_of_somebody_else(tmp_path):
+    file = tmp_path / "pickled.pth"
+    torch.save({"config": np.random.default_rng(0), "epoch": 3}, file)
+    with pytest.raises(pickle.UnpicklingError):
+        recbole_trainer.torch.load(file)
+    with pytest.raises(FileNotFoundError):
+        recbole_trainer.torch.load(tmp_path / "missing.pth")
 
 
 def test_dok_update_fills_the_matrix():
@@ -125,9 +134,11 @@ def test_shims_leave_alone_what_is_not_broken(monkeypatch):
 
 def test_applying_twice_changes_nothing(tmp_path):
     compat.apply()
-    compat.apply()
     file = tmp_path / "pickled.pth"
-    torch.save({"config": np.random.default_rng(0), "epoch": 3}, file)
+    recbole_trainer.torch.save({"config": np.random.default_rng(0), "epoch": 3}, file)
+    view = recbole_trainer.torch
+    compat.apply()
+    assert recbole_trainer.torch is view
     assert recbole_trainer.torch.load(file)["epoch"] == 3
     HNSConfig("BPR", "ml-100k")
     assert hasattr(np, "float_") == (not NUMPY_2)

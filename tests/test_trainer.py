@@ -1,10 +1,13 @@
 import itertools
+import math
 
 import pytest
 import torch
 from conftest import prepare
 from recbole.trainer import KGTrainer, Trainer
 
+from recbole_hns import HNSError
+from recbole_hns.cli import main
 from recbole_hns.data.loader import positives_only
 from recbole_hns.optim import FusedSparseAdam
 from recbole_hns.sampler import SAMPLERS
@@ -189,3 +192,101 @@ def test_knowledge_models_keep_their_second_loss(tmp_path):
     trainer.sampled_loss = lambda batch: (steps.append(1), original(batch))[1]
     trainer.fit(loader, saved=False)
     assert len(steps) == len(loader)
+
+
+# ----------------------------------------------------------------------------------- numbers
+
+
+def fit_and_fail(settings, **more):
+    """Train up to an error; the trainer and the error."""
+    config, train_data, valid_data, _ = prepare(**{**settings, "M": 2, "N": 10, **more})
+    torch.manual_seed(0)
+    loader = positives_only(config, train_data)
+    trainer = make_trainer(config, config.model_class(config, loader._dataset))
+    return trainer, loader, valid_data
+
+
+def poison(trainer, at, value, what="loss"):
+    """Let the loss of a batch, counted over all epochs, or a parameter after it, be no number."""
+    original, count = trainer.sampled_loss, itertools.count()
+
+    def poisoned(batch):
+        loss = original(batch)
+        if next(count) != at:
+            return loss
+        if what == "parameter":
+            trainer.model.item_embedding.weight.data[3, 1] = value
+            return loss
+        return loss * value
+
+    trainer.sampled_loss = poisoned
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_loss_that_is_no_number_stops_with_epoch_batch_and_cause(tiny, value):
+    trainer, loader, valid = fit_and_fail(tiny, train_batch_size=64, epochs=9, learning_rate=0.25)
+    poison(trainer, 12, value)
+    with pytest.raises(
+        HNSError, match=rf"loss is {value} in epoch 2, batch 2.*learning_rate below 0.25"
+    ):
+        trainer.fit(loader, valid)
+
+
+def test_a_parameter_that_is_no_number_stops_before_anything_is_written(tiny):
+    trainer, loader, valid = fit_and_fail(tiny, train_batch_size=64, epochs=9, enable_amp=True)
+    poison(trainer, 14, float("inf"), "parameter")  # the last of epoch 2: no loss will show it
+    with pytest.raises(
+        HNSError, match=r"item_embedding.weight is no longer finite.*enable_amp"
+    ) as error:
+        trainer.fit(loader, valid)
+    assert f"last good checkpoint is kept: {trainer.saved_model_file}" in str(error.value)
+    best = torch.load(trainer.saved_model_file, weights_only=True)
+    last = torch.load(trainer.last_file, weights_only=True)
+    assert best["epoch"] <= 1
+    assert last["epoch"] == 2
+    for state in (best, last):
+        assert all(torch.isfinite(value).all() for value in state["state_dict"].values())
+
+
+def test_a_score_that_is_no_number_stops_the_evaluation(tiny):
+    trainer, loader, valid = fit_and_fail(tiny, epochs=1)
+    predict = trainer.model.full_sort_predict
+
+    def broken(interaction):
+        scores = predict(interaction)
+        scores[-1] = float("nan")
+        return scores
+
+    trainer.model.full_sort_predict = broken
+    with pytest.raises(HNSError, match="a score is nan in the evaluation after epoch 0"):
+        trainer.fit(loader, valid)
+
+
+def test_a_learning_rate_that_is_far_too_high_gets_one_line(tiny, capsys):
+    arguments = ["--model=MF", "--dataset=tiny", f"--data_path={tiny['data_path']}", "--N=5", "--M=1"]
+    arguments += ["--learner=sgd", "--learning_rate=1e38", "--show_progress=False", "--state=ERROR"]
+    assert main(arguments) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert "diverged" in err
+    assert "learning_rate below 1e+38" in err
+
+
+@pytest.mark.parametrize("backend", ["numba", "torch"])
+@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("model", ["BPR", "LightGCN"])
+def test_every_sampler_trains_in_mixed_precision(tiny, model, sampler, backend):
+    more = {"sampler": sampler, "enable_amp": True, "embedding_size": 8, "hns_backend": backend}
+    trainer, loader = trainer_for(model, tiny, **more, epochs=1, train_batch_size=128)
+    before = trainer.model.item_embedding.weight.detach().clone()
+    trainer.fit(loader, saved=False)
+    assert not torch.equal(before, trainer.model.item_embedding.weight)
+    assert math.isfinite(trainer.history[0]["train_loss"])
+
+
+def test_a_sequential_model_trains_in_mixed_precision(tiny):
+    more = {"load_col": {"inter": ["user_id", "item_id", "timestamp"]}, "MAX_ITEM_LIST_LENGTH": 8}
+    more.update(n_layers=1, hidden_size=8, inner_size=8, enable_amp=True, N=10, M=2)
+    trainer, loader = trainer_for("SASRec", tiny, **more, epochs=1)
+    trainer.fit(loader, saved=False)
+    assert math.isfinite(trainer.history[0]["train_loss"])
