@@ -324,7 +324,7 @@ class ResumableMixin:
             # One pass without a mask; a sum may overflow where no number does.
             if not torch.isfinite(value.sum()) and not torch.isfinite(value).all():
                 raise self._diverged(
-                    f"{name} is no longer finite after epoch {self._epoch}, batch {self._batch}"
+                    f"{name} is no longer finite after {self._batch} batches of epoch {self._epoch}"
                 )
 
     def _with_finite_scores(self, result):
