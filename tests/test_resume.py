@@ -29,6 +29,10 @@ from recbole_hns.result import read_result
 from recbole_hns.sampler import SAMPLERS
 from recbole_hns.signals import RunStopped, StopRequest
 
+SEQUENTIAL = {
+    "load_col": {"inter": ["user_id", "item_id", "timestamp"]},
+    "MAX_ITEM_LIST_LENGTH": 8,
+}
 KILLED = ("uniform", "dns", "softmax_v", "adasir_p", "irgan")
 
 
@@ -145,6 +149,8 @@ def test_a_run_stopped_in_the_middle_of_an_epoch_ends_as_if_never_stopped(tmp_pa
         ("NGCF", 8, {"hidden_size_list": [8], "message_dropout": 0.3}),
         ("SGL", 8, {"type": "ED", "drop_ratio": 0.3}),
         ("SGL", 5, {"type": "ED", "drop_ratio": 0.3}),
+        ("SASRec", 8, {**SEQUENTIAL, "n_layers": 1, "hidden_size": 8, "inner_size": 8}),
+        ("MF", 8, {"learner": "sparse_adam"}),
     ],
 )
 def test_models_that_draw_numbers_or_remember_go_on_exactly(tmp_path, tiny, model, count, more):
