@@ -30,6 +30,7 @@ from recbole_hns.config import HNSConfig  # noqa: E402
 from recbole_hns.errors import HNSError  # noqa: E402
 from recbole_hns.quick_start import run_recbole_hns  # noqa: E402
 from recbole_hns.sampler import Rule, register_sampler, setting  # noqa: E402
+from recbole_hns.signals import RunStopped  # noqa: E402
 from recbole_hns.spec import SamplerSpec  # noqa: E402
 
 __version__ = "0.1.0"
@@ -37,6 +38,7 @@ __all__ = [
     "HNSConfig",
     "HNSError",
     "Rule",
+    "RunStopped",
     "SamplerSpec",
     "register_sampler",
     "run_recbole_hns",

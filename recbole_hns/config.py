@@ -71,7 +71,7 @@ class HNSConfig(Config):
         _check_metrics(self.final_config_dict)
 
     def __getstate__(self):
-        """For RecBole's checkpoints: the spec is made again from the settings."""
+        """For pickling, as Ray does: the spec is made again from the settings."""
         return {key: value for key, value in self.__dict__.items() if key != "spec"}
 
     def __setstate__(self, state):

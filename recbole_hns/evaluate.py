@@ -9,6 +9,7 @@ from typing import Any
 
 from recbole.evaluator.base_metric import TopkMetric
 from recbole.evaluator.register import metrics_dict
+from recbole.model.abstract_recommender import AbstractRecommender
 
 from recbole_hns import checks
 from recbole_hns.checks import nearest
@@ -57,17 +58,21 @@ def main(arguments: Sequence[str], parser_class: type[argparse.ArgumentParser]) 
 
 
 def evaluate(
-    checkpoint: str | Path, settings: dict[str, Any] | None = None, trust_checkpoint: bool = False
+    checkpoint: str | Path,
+    settings: dict[str, Any] | None = None,
+    trust_checkpoint: bool = False,
+    model: type[AbstractRecommender] | None = None,
 ) -> dict[str, Any]:
     """``best_valid_result`` and ``test_result`` of a checkpoint, on the split of its run.
 
-    ``settings`` replace the run's ``metrics``, ``topk`` and whatever else an evaluation depends on.
+    ``settings`` replace the run's ``metrics``, ``topk`` and whatever else an evaluation depends on;
+    ``model`` is the class where RecBole does not know it.
     """
     given = _as_lists(dict(settings or {}))
     state, file = find_model(checkpoint, trust_checkpoint)
     if given:
         given.setdefault("valid_metric", _some_metric({**settings_of(state), **given}))
-    trained = load_trained(state, file, given, FREE)
+    trained = load_trained(state, file, given, FREE, model)
     train_data, valid_data, test_data = trained.split()
     tester = Tester(trained.config, trained.model(train_data._dataset))
     tester.eval_collector.data_collect(train_data)

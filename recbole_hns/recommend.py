@@ -17,6 +17,7 @@ import torch
 from recbole.data.dataset import Dataset
 from recbole.data.interaction import Interaction
 from recbole.data.transform import construct_transform
+from recbole.model.abstract_recommender import AbstractRecommender
 from recbole.utils import ModelType
 from tqdm import tqdm
 
@@ -100,12 +101,15 @@ def recommend(
     k: int = 10,
     settings: dict[str, Any] | None = None,
     trust_checkpoint: bool = False,
+    model: type[AbstractRecommender] | None = None,
 ) -> Iterator[Row]:
     """The top ``k`` items of each user, all users if none are named, in the data set's own ids.
 
-    What a user is known to have taken, in training, validation or test, is left out.
+    What a user is known to have taken, in training, validation or test, is left out. ``model`` is the
+    class where RecBole does not know it.
     """
-    trained = load_trained(*find_model(checkpoint, trust_checkpoint), settings, {"eval_batch_size"})
+    found = find_model(checkpoint, trust_checkpoint)
+    trained = load_trained(*found, settings, {"eval_batch_size"}, model)
     data = trained.dataset
     if not 1 <= k < data.item_num:
         raise HNSError(f"k={k} is not allowed: the data set has {data.item_num - 1} items.")

@@ -82,8 +82,8 @@ def rebuild_config(
     except HNSError as error:
         if f"model={state['model']} is unknown" in str(error):
             raise HNSError(
-                f"{file} is of {state['model']}, a model class of your own: use it in Python, "
-                "run_recbole_hns(model=…, resume=…)."
+                f"{file} is of {state['model']}, a model class of your own: use it in Python, where "
+                "model=… takes the class."
             ) from error
         raise
     if "final" in state:

@@ -22,8 +22,8 @@ class RunStopped(KeyboardInterrupt):
 class StopRequest:
     """Inside ``with``, the first signal is noted in ``signum`` and a second one stops at once.
 
-    Does nothing outside the main thread, and nothing where somebody else (a Ray worker, a server)
-    handles one of the signals already.
+    Does nothing outside the main thread, and leaves alone a signal that somebody else (a server, Ray, which
+    takes SIGTERM when it is imported) handles already.
     """
 
     signum: int | None = None
@@ -31,8 +31,9 @@ class StopRequest:
 
     def __enter__(self) -> StopRequest:
         is_main = threading.current_thread() is threading.main_thread()
-        free = is_main and all(signal.getsignal(s) == handler for s, handler in _DEFAULTS.items())
-        self._replaced = tuple(_DEFAULTS) if free else ()
+        self._replaced = [
+            s for s, default in _DEFAULTS.items() if is_main and signal.getsignal(s) == default
+        ]
         for signum in self._replaced:
             signal.signal(signum, self._note)
         return self

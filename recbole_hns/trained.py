@@ -81,23 +81,25 @@ def load_trained(
     file: Path,
     given: dict[str, Any] | None = None,
     free: set[str] | frozenset[str] = frozenset(),
+    model: type[AbstractRecommender] | None = None,
 ) -> Trained:
     """The configuration and the data set of a checkpoint.
 
-    ``given`` are settings that replace the run's own; only those of ``free``, and such as change nothing
-    that is computed, can be other than the run's.
+    ``model`` is needed for a class that RecBole does not know. ``given`` are settings that replace the
+    run's own; only those of ``free``, and such as change nothing that is computed, can be other than the
+    run's.
     """
-    config = _config(state, file, given or {}, free)
+    config = _config(state, file, given or {}, free, model)
     config["log_wandb"] = False
     ensure_dataset(config)
     init_seed(split_seed(config), config["reproducibility"])
     return Trained(config, state, load_dataset(config))
 
 
-def _config(state: dict[str, Any], file: Path, given: dict[str, Any], free) -> Config:
+def _config(state: dict[str, Any], file: Path, given: dict[str, Any], free, model) -> Config:
     config = state.get("recbole_config")
     if config is None:
-        return rebuild_config(state, file, given=given, free=free)
+        return rebuild_config(state, file, model, given=given, free=free)
     for key, value in given.items():
         config[key] = str(Path(value) / config["dataset"]) if key == "data_path" else value
     config["device"] = torch.device("cuda" if torch.cuda.is_available() and config["use_gpu"] else "cpu")

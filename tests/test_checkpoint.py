@@ -168,6 +168,18 @@ def test_a_folder_that_cannot_be_written_to_is_told(tmp_path):
         write_checkpoint(CONTENT, tmp_path / "missing" / "x.pth")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full")
+def test_a_full_disk_is_told_and_the_file_before_stays(tmp_path):
+    file = tmp_path / "x.pth"
+    write_checkpoint(newer(1), file)
+    os.symlink("/dev/full", tmp_path / "x.pth.tmp")
+    with pytest.raises(HNSError, match="No space left"):
+        write_checkpoint(newer(2), file)
+    assert read_checkpoint(file)["epoch"] == 1
+    write_checkpoint(newer(3), file)
+    assert read_checkpoint(file)["epoch"] == 3
+
+
 def test_numpys_numbers_become_pythons_and_other_objects_are_refused():
     plain = checkpoint.plain_data({"a": np.float64(1.5), "b": [np.int64(2)], "c": (None, -np.inf)})
     assert plain == {"a": 1.5, "b": [2], "c": (None, -np.inf)}

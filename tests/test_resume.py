@@ -7,6 +7,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -25,6 +26,8 @@ from recbole.model.general_recommender import BPR
 
 from recbole_hns import HNSError, run_recbole_hns
 from recbole_hns.cli import main
+from recbole_hns.evaluate import evaluate
+from recbole_hns.recommend import recommend
 from recbole_hns.result import read_result
 from recbole_hns.sampler import SAMPLERS
 from recbole_hns.signals import RunStopped, StopRequest
@@ -34,6 +37,14 @@ SEQUENTIAL = {
     "MAX_ITEM_LIST_LENGTH": 8,
 }
 KILLED = ("uniform", "dns", "softmax_v", "adasir_p", "irgan")
+
+
+@pytest.fixture(autouse=True)
+def without_rays_handler():
+    """Ray takes SIGTERM when it is imported, which another test may have done."""
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGTERM, before)
 
 
 def run_here(folder, data_path, sampler, model="MF", **settings):
@@ -231,6 +242,19 @@ def test_a_second_signal_stops_at_once():
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
+def test_a_thread_leaves_signals_alone():
+    seen = []
+
+    def in_thread():
+        with StopRequest():
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=in_thread)
+    thread.start()
+    thread.join()
+    assert seen == [signal.default_int_handler]
+
+
 def test_signals_that_somebody_else_handles_are_left_alone():
     def mine(signum, frame):
         seen.append(signum)
@@ -240,11 +264,13 @@ def test_signals_that_somebody_else_handles_are_left_alone():
     try:
         with StopRequest() as stop:
             signal.raise_signal(signal.SIGTERM)
-            assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+            assert stop.signum is None
+            signal.raise_signal(signal.SIGINT)
+            assert stop.signum == signal.SIGINT
+        assert signal.getsignal(signal.SIGTERM) is mine
     finally:
         signal.signal(signal.SIGTERM, before)
     assert seen == [signal.SIGTERM]
-    assert stop.signum is None
 
 
 # ----------------------------------------------------------------------------------- which run
@@ -342,8 +368,11 @@ def test_a_model_class_of_ones_own_goes_on_in_python(tmp_path, tiny):
     stop = stop_at("batch", 8, tmp_path / "run", tiny["data_path"], model=OwnModel)
     with pytest.raises(HNSError, match="a model class of your own"):
         run_recbole_hns(resume=stop.checkpoint)
-    run_recbole_hns(OwnModel, resume=stop.checkpoint)
+    result = run_recbole_hns(OwnModel, resume=stop.checkpoint)
     assert epochs_of(tmp_path / "run") == [0, 1, 2, 3, 4]
+    best = str(stop.checkpoint).replace(".last", "")
+    assert evaluate(best, model=OwnModel)["test_result"] == result["test_result"]
+    assert len(list(recommend(best, ["u1"], k=3, model=OwnModel))) == 3
 
 
 def test_a_damaged_last_state_is_replaced_by_the_one_before(tmp_path, tiny, caplog):
