@@ -22,8 +22,8 @@ class RunStopped(KeyboardInterrupt):
 class StopRequest:
     """Inside ``with``, the first signal is noted in ``signum`` and a second one stops at once.
 
-    Does nothing outside the main thread, and leaves alone a signal that somebody else (a server, Ray, which
-    takes SIGTERM when it is imported) handles already.
+    Does nothing outside the main thread, and leaves alone a signal that somebody else handles already
+    (a server, or Ray, which takes SIGTERM when it is imported).
     """
 
     signum: int | None = None

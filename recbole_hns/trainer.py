@@ -44,11 +44,13 @@ class HNSTrainerMixin(ResumableMixin):
         """RecBole's ``fit``, after the sampler has been built."""
         self.prepare(train_data)
         self._saves = saved and bool(self.config["single_spec"])
+        if self._pending is not None and "moment" not in self._pending:
+            # RecBole's own checkpoint stays as it is; ours begin with what it holds.
+            self._save_checkpoint(self.start_epoch - 1, verbose=verbose)
+            self._save_last(self.start_epoch)
         if self._pending is not None and self.is_trained:
             self.logger.info("This run has been trained to its end: nothing is left but the test.")
             return self.best_valid_score, self.best_valid_result
-        if self._pending is not None and "moment" not in self._pending:
-            self._save_checkpoint(self.start_epoch - 1, verbose=verbose)  # RecBole's, under our name
         result = super().fit(train_data, valid_data, verbose, saved, show_progress, callback_fn)
         self._save_last(self._epoch + 1 if self.train_loss_dict else self.start_epoch)
         return result

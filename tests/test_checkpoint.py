@@ -261,10 +261,13 @@ def test_a_trusted_checkpoint_of_recbole_is_evaluated_and_recommends(recboles):
 
 
 def test_a_trusted_checkpoint_of_recbole_goes_on_with_hard_negatives(recboles):
-    file, _ = recboles
+    file, test_result = recboles
     before = file.read_bytes()
     with pytest.raises(HNSError, match="trust_checkpoint"):
         run_recbole_hns(resume=file)
+    no_more = {"epochs": 1, "N": 5, "M": 1}
+    result = run_recbole_hns(resume=file, config_dict=no_more, trust_checkpoint=True)
+    assert result["test_result"] == test_result
     given = {"epochs": 4, "N": 5, "M": 1, "sampler": "dns"}
     result = run_recbole_hns(resume=file, config_dict=given, trust_checkpoint=True)
     assert result["sampler"]["M"] == 1

@@ -99,6 +99,7 @@ def kill_from_outside(folder, data_path, sampler, delay):
         ("irgan", "evaluation", 7),
         ("dns", "write", 5),
         ("softmax_v", "between renames", 6),
+        ("uniform", "evaluation", 27),  # the test
     ],
 )
 def test_a_killed_run_ends_as_if_never_killed(tmp_path, tiny, sampler, kind, count):
