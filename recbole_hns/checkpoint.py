@@ -195,8 +195,8 @@ def _read(file: Path, device: str | torch.device, trust: bool) -> dict[str, Any]
             is_archive = stream.read(len(_ZIP)) == _ZIP
     except FileNotFoundError:
         raise Damaged(f"checkpoint {file} does not exist.") from None
-    except OSError as error:
-        raise HNSError(f"checkpoint {file} cannot be read: {error.strerror}.") from error
+    except (OSError, ValueError) as error:  # a folder, no right to read it, no name of a file
+        raise HNSError(f"checkpoint {file} cannot be read: {_reason(error)}.") from error
     if not is_archive and not trust and previous_file(file).is_file():
         raise Damaged(f"checkpoint {file} is damaged.")  # ours are archives
     if is_archive:
@@ -233,8 +233,8 @@ def _refuse_damage(file: Path) -> None:
 def _read_pickle(file: Path, device, trust: bool, refusal: Exception) -> Any:
     if not trust:
         raise HNSError(
-            f"checkpoint {file} holds more than tensors and plain data: it is a pickle, which can run "
-            "code of whoever wrote it as soon as it is read. RecBole's own checkpoints are such; add "
+            f"checkpoint {file} holds more than tensors and plain data, if it is one at all: a pickle can "
+            "run code of whoever wrote it as soon as it is read. RecBole's own checkpoints are such; add "
             "--trust_checkpoint if you know where it comes from."
         ) from refusal
     try:

@@ -25,6 +25,7 @@ from recbole_hns.cli import add_trust
 from recbole_hns.config import read_command_line
 from recbole_hns.data.positives import Positives
 from recbole_hns.errors import HNSError
+from recbole_hns.settings import PATH
 from recbole_hns.trained import Tester, Trained, find_model, load_trained
 
 SCORES = 1 << 24  # scores in a batch of users
@@ -74,9 +75,9 @@ def main(arguments: Sequence[str], parser_class: type[argparse.ArgumentParser]) 
 
 def read_users(text: str) -> list[str]:
     """The ids in ``a,b,c``, or in a file with one per line."""
-    path = Path(text)
+    is_file = os.path.isfile(text)  # which says no, too, of what is no name of a file
     try:
-        lines = path.read_text("utf-8").splitlines() if path.is_file() else text.split(",")
+        lines = Path(text).read_text("utf-8").splitlines() if is_file else text.split(",")
     except (OSError, UnicodeDecodeError) as error:
         raise HNSError(f"users={text} cannot be read: {error}.") from error
     users = list(dict.fromkeys(line.strip() for line in lines if line.strip()))
@@ -186,6 +187,7 @@ def _rows(tester: Tester, data: Dataset, contexts, ids: np.ndarray, taken: Posit
 
 def _refuse_bad_output(file: Path) -> None:
     """Before minutes of scoring."""
+    PATH.check("output", str(file))
     if file.is_dir() or not file.absolute().parent.is_dir():
         raise HNSError(f"output={file} is not allowed: it must be a file in a folder that exists.")
 

@@ -16,6 +16,7 @@ from recbole_hns.checkpoint import (
 )
 from recbole_hns.config import MODEL_ALIASES, HNSConfig, read_command_line, read_yaml
 from recbole_hns.errors import HNSError
+from recbole_hns.settings import PATH
 
 # Settings that change nothing that is computed, or only how long.
 FREE = {"epochs", "stopping_step", "show_progress", "state", "checkpoint_dir", "result_dir"}
@@ -24,6 +25,7 @@ FREE |= {"data_path", "gpu_id", "worker", "log_wandb", "wandb_project", "trust_c
 
 def find_run(where: str | Path, trust: bool = False, unfinished: bool = False) -> tuple[dict, Path]:
     """The state to go on from, and its file: a file of the run, or the newest run of a folder."""
+    PATH.check("resume", str(where))
     where = Path(where)
     if where.is_dir():
         for file in runs_in(where):

@@ -223,6 +223,7 @@ RECBOLE: dict[str, Allowed] = {
     "data_path": PATH,
     "checkpoint_dir": FOLDER,
     "result_dir": optional(FOLDER),
+    "trust_checkpoint": FLAG,
     "dataset_save_path": optional(FILE),
     "dataloaders_save_path": optional(FILE),
     "log_wandb": Allowed(

@@ -24,6 +24,7 @@ from recbole_hns.errors import HNSError
 from recbole_hns.quick_start import load_dataset
 from recbole_hns.resumable import broken_score, moved
 from recbole_hns.resume import rebuild_config
+from recbole_hns.settings import PATH
 
 
 @dataclass
@@ -62,6 +63,7 @@ class Trained:
 
 def find_model(where: str | Path, trust: bool = False) -> tuple[dict[str, Any], Path]:
     """What a checkpoint holds, and its file; of a folder, the best model of its newest run."""
+    PATH.check("checkpoint", str(where))
     file = Path(where)
     if file.is_dir():
         newest = next(runs_in(file), None)
