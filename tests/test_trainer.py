@@ -262,12 +262,18 @@ def test_a_score_that_is_no_number_stops_the_evaluation(tiny):
 
 def test_a_learning_rate_that_is_far_too_high_gets_one_line(tiny, capsys):
     arguments = ["--model=MF", "--dataset=tiny", f"--data_path={tiny['data_path']}", "--N=5", "--M=1"]
-    arguments += ["--learner=sgd", "--learning_rate=1e38", "--show_progress=False", "--state=ERROR"]
+    arguments += [
+        "--learner=sgd",
+        "--learning_rate=1000",
+        "--train_batch_size=8",
+        "--show_progress=False",
+        "--state=ERROR",
+    ]
     assert main(arguments) == 2
     err = capsys.readouterr().err
     assert err.count("\n") == 1
     assert "diverged" in err
-    assert "learning_rate below 1e+38" in err
+    assert "learning_rate below 1000" in err
 
 
 @pytest.mark.parametrize("backend", ["numba", "torch"])

@@ -166,8 +166,8 @@ def test_schedulers_run(tiny, local_ray, tmp_path, scheduler):
 
 def test_a_trial_that_raises_is_marked_and_the_others_go_on(tiny, local_ray, tmp_path):
     """A learning rate that ends in infinite numbers: the trainer raises in the trial."""
-    text = "learning_rate: {grid: [0.001, 1.0e+38]}"
-    plan = plan_for({**tiny, "M": 1, "learner": "sgd"}, text, seeds=1)
+    text = "learning_rate: {grid: [0.001, 1000.0]}"
+    plan = plan_for({**tiny, "M": 1, "learner": "sgd", "train_batch_size": 8}, text, seeds=1)
     summary = run_search(plan, tmp_path / "search", max_failures=0, progress=False)
     good, bad = rows_of(tmp_path / "search")
     assert (good["status"], bad["status"]) == ("done", "failed")
