@@ -234,8 +234,8 @@ def _read_pickle(file: Path, device, trust: bool, refusal: Exception) -> Any:
     if not trust:
         raise HNSError(
             f"checkpoint {file} holds more than tensors and plain data, if it is one at all: a pickle "
-            "can run code of whoever wrote it as soon as it is read. RecBole's own checkpoints are such; "
-            "add --trust_checkpoint if you know where it comes from."
+            "can run code of whoever wrote it as soon as it is read. RecBole's own checkpoints are "
+            "such; add --trust_checkpoint if you know where it comes from."
         ) from refusal
     try:
         return torch.load(file, map_location=device, weights_only=False)
