@@ -11,6 +11,7 @@ import io
 import logging
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,7 +19,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +29,12 @@ from recbole.utils import argument_list
 from recbole_hns.cli import COMMANDS, main
 from recbole_hns.config import PROPERTIES, RECBOLE_PROPERTIES, default_settings, read_yaml
 from recbole_hns.evaluator.metrics import DEFAULTS as METRIC_DEFAULTS
+from recbole_hns.loss import PAIR_LOSSES
 from recbole_hns.sampler.registry import SAMPLERS
 
 LOADER = Config._build_yaml_loader(Config)  # reads 1e-5 as a number
 TIME_LIMIT = 30  # seconds
+TRAINED = "trained/model.pth"  # a checkpoint, where train_one has been called
 
 MODELS = sorted(file.stem for file in (RECBOLE_PROPERTIES / "model").glob("*.yaml"))
 FAVOURITES = ("BPR", "MF", "LightGCN", "NGCF", "SGL", "DGCF", "SASRec", "GRU4Rec", "CKE", "KGAT")
@@ -102,6 +105,9 @@ ODD = {
     "encoding": ("utf-8", "latin-1", "utf-16"),
     "gpu_id": ("", "0,1", "(0, 1)"),
     "loss_type": ("BPR", "CE", "BCE"),
+    "pair_loss": tuple(PAIR_LOSSES),
+    "margin": ("0.5", "1e300"),
+    "temperature": ("0.1", "1e-300"),
     "state": ("DEBUG", "error"),
     "enable_amp": ("True",),
     "repeatable": ("True", "False"),
@@ -132,6 +138,7 @@ def settings_of_recbole() -> dict[str, Any]:
 def settings_of_ours() -> dict[str, Any]:
     """The plugin's own, whichever sampler they are for."""
     values = {**read_yaml(PROPERTIES / "overall.yaml"), **METRIC_DEFAULTS}
+    values.update({one.name: one.default for loss in PAIR_LOSSES.values() for one in fields(loss)})
     for entry in SAMPLERS.values():
         values.update({key: default_settings(entry).get(key) for key in entry.keys})
     return values
@@ -177,6 +184,17 @@ def _write(file: Path, content: str | bytes) -> None:
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
+def train_one(folder: Path, data: Path) -> None:
+    """Train a model, for the commands that take a checkpoint."""
+    line = [f"--data_path={data}", "--model=BPR", "--dataset=tiny", "--epochs=1", "--N=5", "--M=2"]
+    done = run_here([*line, "--topk=5", "--valid_metric=MRR@5"], folder, data)
+    assert done.code == 0, done
+    target = data / TRAINED
+    target.parent.mkdir()
+    for file in (folder / "saved").iterdir():
+        shutil.copy(file, target.with_name("model" + file.name[file.name.index(".") :]))
+
+
 # ----------------------------------------------------------------------------------- lines
 
 
@@ -186,6 +204,7 @@ class Lines:
     def __init__(self, seed: int, data: Path):
         self.rng, self.data, self.files = random.Random(seed), data, 0
         self.recbole, self.ours = settings_of_recbole(), settings_of_ours()
+        self.of_samplers = {key for entry in SAMPLERS.values() for key in entry.keys}
 
     def draw(self) -> list[str]:
         """The next line."""
@@ -225,7 +244,7 @@ class Lines:
         """Right values that may contradict each other."""
         line = self.base()
         for key in self.rng.sample(sorted(ODD), self.rng.choice((1, 1, 2, 3))):
-            if key not in self.ours or key in self._sampler_settings(line):
+            if key not in self.of_samplers or key in self._sampler_settings(line):
                 line[key] = self.rng.choice(ODD[key])
         return self._spell(line)
 
@@ -269,7 +288,17 @@ class Lines:
         """Options of the launcher, misspelt ones, and arguments that are none."""
         rng, line = self.rng, self.base()
         options = ("--nproc", "--world_size", "--ip", "--port", "--group_offset", "--config_files")
-        options += ("--local_rank", "--offset", "--rank", "--model", "--dataset", "--help-me", "-h")
+        options += (
+            "--resume",
+            "--trust_checkpoint",
+            "--local_rank",
+            "--offset",
+            "--rank",
+            "--model",
+            "--dataset",
+            "--help-me",
+            "-h",
+        )
         values = ("0", "-1", "2", "two", "", "1", "99999999", "é", "\udcff", "a b", "/dev/null", "None")
         extra = []
         for _ in range(rng.randint(1, 2)):
@@ -298,7 +327,7 @@ class Lines:
 
     def command(self) -> list[str]:
         """The other commands, each with at least one mistake or with little to do."""
-        rng, raw = self.rng, self.data / "raw"
+        rng, raw, trained = self.rng, self.data / "raw", str(self.data / TRAINED)
         value = rng.choice(WRONG)
         number = rng.choice(("0", "-1", "x", "1e3", "99999999999999", "", "2.5", "nan"))
         tune = ["tune", "--model=MF", "--dataset=tiny", f"--data_path={self.data}"]
@@ -346,6 +375,20 @@ class Lines:
             ["report", value],
             ["report", str(self.data)],
             ["report", str(raw), f"--metrics={value}"],
+            ["models"],
+            ["models", value],
+            ["evaluate", value],
+            ["evaluate", trained, f"--topk={value}"],
+            ["evaluate", trained, f"--metrics={value}"],
+            ["evaluate", trained, f"--epochs={number}"],
+            ["recommend", value, "--k=3"],
+            ["recommend", trained, f"--k={number}"],
+            ["recommend", trained, f"--users={value}"],
+            ["recommend", trained, f"--output={value}"],
+            [f"--resume={value or 'nowhere'}"],
+            [f"--resume={trained}", f"--N={number}"],
+            [f"--resume={trained}", "--model=LightGCN"],
+            [f"--resume={raw / 'broken.mat'}"],
         )
         known = {line[0] for line in lines}
         others = [
@@ -429,7 +472,7 @@ class Outcome:
             return f"exit code {self.code}"
         if self.error.count("\n") != 1 or not self.error.startswith("recbole-hns: error: "):
             return "not one line"
-        if self.written:
+        if self.written and "the model has diverged" not in self.error:  # that shows while it runs
             return "refused, and wrote"
         return None
 

@@ -1,7 +1,7 @@
 """Whatever is typed ends in a clean run, or in one line and exit code 2 with nothing written."""
 
 import pytest
-from fuzzing import Lines, run_here, run_process, tally, write_data
+from fuzzing import Lines, run_here, run_process, tally, train_one, write_data
 
 SEED = 2023
 
@@ -9,6 +9,7 @@ SEED = 2023
 def outcomes(place, n, run, seed=SEED):
     data = place / "data"
     write_data(data)
+    train_one(place / "trained", data)
     lines = Lines(seed, data)
     return [run(lines.draw(), place / f"run{number}", data) for number in range(n)]
 
