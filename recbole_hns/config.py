@@ -346,8 +346,7 @@ def _check_metrics(config: dict[str, Any]) -> None:
     metrics = [str(m).lower() for m in (metrics if isinstance(metrics, list) else [metrics])]
     valid = str(config["valid_metric"]).lower()
     name = valid.partition("@")[0]
-    if set(metrics) & set(METRICS):
-        read_settings(config)
+    read_settings(config)
     modes = config["eval_args"]["mode"].values()
     if config["eval_type"] == EvaluatorType.RANKING and "labeled" in modes:
         raise HNSError(

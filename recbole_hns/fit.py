@@ -169,7 +169,10 @@ def rehearse(config: Config, model: AbstractRecommender, loader: TrainLoader) ->
     model.eval()
     try:
         with torch.random.fork_rng(devices=[]), torch.no_grad():
-            batch = next(iter(getattr(loader, "general_dataloader", loader)))
+            batches = iter(getattr(loader, "general_dataloader", loader))
+            transform = recbole_says(f"transform={config['transform']} cannot be used")
+            with transform if config["transform"] else contextlib.nullcontext():
+                batch = next(batches)
             if batch is None:  # RecBole's own user_defined does nothing, and so returns nothing
                 raise HNSError(
                     f"transform={config['transform']} returns no batch: it is a place for code of your "

@@ -26,6 +26,7 @@ class PartialAUC(AbstractMetric):
 
     def __init__(self, config):
         super().__init__(config)
+        check_mode(config)
         settings = read_settings(config)
         self.betas, self.topk = settings["opauc_beta"], settings["opauc_k"]
         self.alpha = settings["llpauc_alpha"]
@@ -77,7 +78,7 @@ def read_settings(config) -> dict[str, Any]:
     """``opauc_beta``, ``opauc_k`` and ``llpauc_alpha`` of a configuration, checked.
 
     Raises:
-        HNSError: for a value that makes no sense, or an evaluation without rankings.
+        HNSError: for a value that makes no sense.
     """
     settings = dict(DEFAULTS)
     for key in DEFAULTS:
@@ -96,13 +97,17 @@ def read_settings(config) -> dict[str, Any]:
     alpha = settings["llpauc_alpha"]
     if isinstance(alpha, bool) or not isinstance(alpha, (int, float)) or not 0 < alpha <= 1:
         raise HNSError(f"llpauc_alpha={alpha!r} is not allowed: a true positive rate is in (0, 1].")
+    return settings
+
+
+def check_mode(config) -> None:
+    """Refuse an evaluation without rankings."""
     mode = (config["eval_args"] or {}).get("mode", "full") if "eval_args" in config else "full"
     if "labeled" in (mode.values() if isinstance(mode, dict) else [mode]):
         raise HNSError(
             "OPAUC ranks positives among negatives, and eval_args mode=labeled has no negatives: use "
             "full, uni100 or pop100."
         )
-    return settings
 
 
 def metric_keys(config, metric: str) -> Iterable[str]:
