@@ -101,8 +101,8 @@ def main() -> None:
     chosen = options.only.split(",") if options.only else None
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        write_dataset(folder, *interactions(options.data))
         os.chdir(folder)
-        write_dataset(folder, *interactions(options.data and os.path.abspath(options.data)))
         report = run(Bench(folder), options.rounds, chosen)
     for row in report:
         line = f"≤ {row['line']:g}" if row["line"] else ""

@@ -336,8 +336,8 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        write_dataset(folder, *interactions(options.data))
         os.chdir(folder)
-        write_dataset(folder, *interactions(options.data and os.path.abspath(options.data)))
         show(run(folder, options.rounds), output)
 
 
