@@ -56,15 +56,24 @@ class Group:
         scores = [run["best"]["score"] for run in self.runs if run["best"]["score"] is not None]
         return sign * statistics.fmean(scores) if scores else float("-inf")
 
+    @property
+    def pair_loss(self) -> str:
+        """The loss that is not the sampler's own; empty for BPR, and for WARP's hinge."""
+        loss = dict(self.settings).get("pair_loss", "bpr")
+        return "" if loss == "bpr" or self.sampler == "warp" else loss
+
     @cached_property
     def label(self) -> str:
-        """The sampler with what it was set to, as the paper writes it."""
+        """The sampler with what it was set to, as the paper writes it, and the loss if it is another."""
         values = dict(self.settings)
+        name = NAMES.get(self.sampler, self.sampler)
         if self.sampler == "dns":
-            return f"DNS({values['M']}, {values['N']})"
-        if self.sampler == "softmax_v":
-            return f"Softmax-v({values['rho']:g}, {values['N']})"
-        return NAMES.get(self.sampler, self.sampler)
+            name = f"DNS({values['M']}, {values['N']})"
+        elif self.sampler == "softmax_v":
+            name = f"Softmax-v({values['rho']:g}, {values['N']})"
+        elif self.sampler == "uniform" and self.pair_loss:
+            name = "Uniform"
+        return f"{name}, {self.pair_loss}" if self.pair_loss else name
 
 
 NAMES = {  # in the order of the paper's table
@@ -118,10 +127,10 @@ def _settings(run: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
 
 
 def best_settings(groups: Sequence[Group]) -> list[Group]:
-    """Of each sampler on each model and data set, the settings that validated best and were tested."""
+    """Of each sampler and loss on each model and data set, what validated best and was tested."""
     best: dict[tuple, Group] = {}
     for group in groups:
-        key = (group.model, group.dataset, group.sampler)
+        key = (group.model, group.dataset, group.sampler, group.pair_loss)
         if group.tested and (key not in best or group.score > best[key].score):
             best[key] = group
     return list(best.values())

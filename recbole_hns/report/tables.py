@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -59,8 +60,9 @@ def make_tables(groups: Sequence[Group], metrics: Sequence[str]) -> list[Table]:
 
 def _method(group: Group, groups: Sequence[Group]) -> str:
     """The label with its settings, unless they differ between data sets."""
-    labels = {other.label for other in groups if other.sampler == group.sampler}
-    return group.label if len(labels) == 1 else group.label.partition("(")[0]
+    kind = (group.sampler, group.pair_loss)
+    labels = {other.label for other in groups if (other.sampler, other.pair_loss) == kind}
+    return group.label if len(labels) == 1 else re.sub(r"\(.*\)", "", group.label)
 
 
 def _ranked(here, own, dataset, metric):

@@ -82,6 +82,26 @@ def test_settings_are_chosen_by_validation_and_not_by_test():
     assert best.label == "DNS(5, 200)"
 
 
+def test_losses_are_compared_and_not_chosen_from():
+    write_run("runs", "dns", 0, {"ndcg@10": 0.2}, M=5, N=200, pair_loss="bpr")
+    write_run("runs", "dns", 0, {"ndcg@10": 0.3}, M=5, N=200, pair_loss="hinge", margin=1.0)
+    write_run("runs", "dns", 0, {"ndcg@10": 0.4}, dataset="e", M=1, N=200, pair_loss="hinge", margin=1.0)
+    write_run("runs", "uniform", 0, {"ndcg@10": 0.1}, N=1, pair_loss="hinge", margin=1.0)
+    write_run("runs", "warp", 0, {"ndcg@10": 0.1}, max_trials=9, pair_loss="hinge", margin=1.0)
+    labels = {group.label for group in best_settings(collect([Path("runs")]))}
+    assert labels == {
+        "DNS(5, 200)",
+        "DNS(5, 200), hinge",
+        "DNS(1, 200), hinge",
+        "Uniform, hinge",
+        "WARP",
+    }
+    main(["report", "runs", "--output=out"])
+    rows = Path("out/table.md").read_text().splitlines()
+    methods = {row.split("|")[1].strip() for row in rows if row.startswith("|")}
+    assert {"DNS(5, 200)", "DNS, hinge", "Uniform, hinge", "WARP"} <= methods
+
+
 def test_trials_of_a_search_and_tests_of_their_winner_stay_apart():
     write_run("runs/trials", "dns", 0, None, M=5, N=200)
     write_run("runs/tests", "dns", 1, {"ndcg@10": 0.2}, M=5, N=200)
