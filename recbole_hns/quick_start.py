@@ -23,6 +23,7 @@ from recbole.utils import get_environment, init_logger, init_seed, set_color
 from recbole_hns.config import HNSConfig, split_seed
 from recbole_hns.data.loader import positives_only
 from recbole_hns.data.locate import ensure_dataset
+from recbole_hns.data.refit import join_validation
 from recbole_hns.errors import HNSError
 from recbole_hns.fit import check_files, check_fit, check_model, check_parts, recbole_says, rehearse
 from recbole_hns.held_log import HeldLog, held_log
@@ -114,6 +115,7 @@ def _make_ready(config: HNSConfig) -> Ready:
 
     def save() -> None:
         if asked["save_dataset"]:
+            vars(unsplit).pop("build", None)  # of refit: a function of this run
             unsplit.save()
         if asked["save_dataloaders"]:
             save_split_dataloaders(config, parts)
@@ -125,7 +127,10 @@ def load_dataset(config: Config) -> Dataset:
     """The data set, or a sentence about what is wrong with it."""
     with recbole_says(f"data set {config['dataset']} cannot be loaded"):
         check_files(config)
-        return create_dataset(config)
+        data = create_dataset(config)
+    if config["refit"]:
+        join_validation(data)
+    return data
 
 
 def _build(config: HNSConfig, train_set: Dataset) -> torch.nn.Module:

@@ -218,6 +218,7 @@ RECBOLE: dict[str, Allowed] = {
     "gpu_id": Allowed("the numbers of GPUs, e.g. 0 or 0,1", _is_gpu_id),
     "worker": whole(0, 64),
     "seed": whole(0, SEEDS),
+    "refit": FLAG,
     "split_seed": optional(whole(0, SEEDS)),
     "state": optional(word("INFO", "DEBUG", "WARNING", "ERROR", "CRITICAL")),
     "data_path": PATH,

@@ -62,6 +62,11 @@ class Group:
         loss = dict(self.settings).get("pair_loss", "bpr")
         return "" if loss == "bpr" or self.sampler == "warp" else loss
 
+    @property
+    def refit(self) -> bool:
+        """Whether the validation part was trained on."""
+        return bool(dict(self.settings).get("refit"))
+
     @cached_property
     def label(self) -> str:
         """The sampler with what it was set to, as the paper writes it, and the loss if it is another."""
@@ -73,7 +78,7 @@ class Group:
             name = f"Softmax-v({values['rho']:g}, {values['N']})"
         elif self.sampler == "uniform" and self.pair_loss:
             name = "Uniform"
-        return f"{name}, {self.pair_loss}" if self.pair_loss else name
+        return ", ".join([name, *filter(None, (self.pair_loss, "refit" if self.refit else ""))])
 
 
 NAMES = {  # in the order of the paper's table
@@ -123,6 +128,7 @@ def collect(paths: Iterable[Path]) -> list[Group]:
 def _settings(run: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
     values = {k: v for k, v in run["sampler"].items() if k not in NOT_SETTINGS}
     values.update({key: run["config"].get(key) for key in RUN_SETTINGS})
+    values["refit"] = bool(run["config"].get("refit"))
     return tuple(sorted(values.items()))
 
 
@@ -130,7 +136,7 @@ def best_settings(groups: Sequence[Group]) -> list[Group]:
     """Of each sampler and loss on each model and data set, what validated best and was tested."""
     best: dict[tuple, Group] = {}
     for group in groups:
-        key = (group.model, group.dataset, group.sampler, group.pair_loss)
+        key = (group.model, group.dataset, group.sampler, group.pair_loss, group.refit)
         if group.tested and (key not in best or group.score > best[key].score):
             best[key] = group
     return list(best.values())

@@ -25,7 +25,7 @@ same in all trials. A search file maps settings to domains:
   tau: {uniform: [0.1, 2.0]}, N: {randint: [50, 500]}, rho: {choice: [0.1, 1, 10]}
 
 the winner is the trial with the best valid_metric on the validation set; only the winner is tested,
---seeds times. The folder of a search holds trials.csv, best.yaml (for --config_files), summary.json, the
+--seeds times, with --refit also after training on training + validation. The folder of a search holds trials.csv, best.yaml (for --config_files), summary.json, the
 runs and report/report.html.
 
 examples:
@@ -52,6 +52,12 @@ def make_parser(parser_class: type[argparse.ArgumentParser]) -> argparse.Argumen
     parser.add_argument("--num_samples", type=int, help="draws from the random domains (1)")
     parser.add_argument("--scheduler", choices=SCHEDULERS, help="none: an exact grid")
     parser.add_argument("--seeds", type=int, help="how often the winner is tested (5)")
+    parser.add_argument(
+        "--refit",
+        action="store_true",
+        default=None,
+        help="test once more after training on training + validation, for the chosen epochs",
+    )
     parser.add_argument("--cpus", type=float, default=1, help="CPUs of a trial (1)")
     parser.add_argument("--gpus", type=float, default=0, help="GPUs of a trial; fractions share one (0)")
     parser.add_argument("--ray_address", help="an existing Ray cluster, host:port; here if not given")
@@ -119,7 +125,7 @@ def _resumed(options: argparse.Namespace, rest: Sequence[str]) -> tuple[SearchPl
 
 def _given(options: argparse.Namespace) -> dict[str, Any]:
     """The options of the plan that were given."""
-    values = {key: getattr(options, key) for key in ("num_samples", "scheduler", "seeds")}
+    values = {key: getattr(options, key) for key in ("num_samples", "scheduler", "seeds", "refit")}
     return {key: value for key, value in values.items() if value is not None}
 
 
@@ -140,13 +146,18 @@ def summary_text(summary: dict[str, Any], folder: Path) -> str:
         f"best of {summary['trials']} trials on validation: {best} ({summary['valid_metric']} "
         f"{summary['best_score']:.4f})",
         f"test over {len(summary['seeds'])} seeds:",
+        *_test_lines(summary["test"]),
     ]
-    width = max(map(len, summary["test"]))
-    lines += [
-        f"  {name:<{width}}  {value['mean']:.4f} ± {value['std']:.4f}"
-        for name, value in summary["test"].items()
-    ]
+    if "refit" in summary:
+        epochs = summary["refit"]["epochs"]
+        lines.append(f"test after refit, {epochs} epochs on training + validation:")
+        lines += _test_lines(summary["refit"]["test"])
     if summary["failed"]:
         lines.append(f"{summary['failed']} trials failed: the reasons are in trials.csv")
     lines.append(f"written: {folder}/report/report.html, trials.csv, best.yaml, summary.json")
     return "\n".join(lines)
+
+
+def _test_lines(test: dict[str, dict[str, float]]) -> list[str]:
+    width = max(map(len, test))
+    return [f"  {name:<{width}}  {v['mean']:.4f} ± {v['std']:.4f}" for name, v in test.items()]

@@ -38,6 +38,7 @@ class SearchPlan:
     num_samples: int
     scheduler: str
     seeds: int
+    refit: bool = False
 
     @classmethod
     def read(cls, folder: Path) -> SearchPlan:
@@ -68,6 +69,7 @@ def make_plan(
     num_samples: int = 1,
     scheduler: str = "none",
     seeds: int = 5,
+    refit: bool = False,
 ) -> SearchPlan:
     """A plan whose every setting has been tried on the configuration."""
     space = read_space(search_file)
@@ -87,8 +89,13 @@ def make_plan(
         num_samples=num_samples,
         scheduler=scheduler,
         seeds=seeds,
+        refit=refit,
     )
     config = plan.config()
+    if config["refit"]:
+        raise HNSError(
+            "refit=True leaves a search nothing to validate on: give --refit, without a value."
+        )
     if get_trainer(config["MODEL_TYPE"], config["model"]).fit is not Trainer.fit:
         raise HNSError(
             f"{config['model']} trains by a procedure of its own, which a search cannot follow."
@@ -130,7 +137,11 @@ def run_search(
         write_trials(trials, list(plan.space), folder / "trials.csv")
         winner = best_trial(trials, config["valid_metric_bigger"])
         write_best(plan, winner, folder / "best.yaml")
-        tests = _test_winner(plan, winner, folder, cpus, gpus, progress)
+        tests = _test_winner(plan, winner, folder, "runs", {}, cpus, gpus, progress)
+        again = {"refit": True, "epochs": (winner["best_epoch"] or 0) + 1}
+        refits = []
+        if plan.refit:
+            refits = _test_winner(plan, winner, folder, "refit", again, cpus, gpus, progress)
     summary = {
         "valid_metric": config["valid_metric"],
         "best": {key: winner[key] for key in plan.space},
@@ -142,9 +153,12 @@ def run_search(
         "startup_seconds": round(table.first_start - start, 3),  # Ray's workers load the libraries
         "search_seconds": round(start + seconds - table.first_start, 3),
     }
+    if refits:
+        summary["refit"] = {"epochs": again["epochs"], "test": summarise(refits)}
     write_json(summary, folder / "summary.json")
     title = f"{config['model']} on {config['dataset']} with {config.spec.sampler}: a search"
-    make_report([folder / "trials", folder / "runs"], folder / "report", title=title)
+    made = [folder / name for name in ("trials", "runs", "refit") if (folder / name).is_dir()]
+    make_report(made, folder / "report", title=title)
     return summary
 
 
@@ -281,25 +295,32 @@ def write_best(plan: SearchPlan, winner: dict[str, Any], file: Path) -> None:
     )
 
 
-def _test_winner(plan, winner, folder, cpus, gpus, progress) -> list[dict[str, Any]]:
-    """Train the winner anew with several seeds, and look at the test set for the first time."""
+def _test_winner(plan, winner, folder, name, more, cpus, gpus, progress) -> list[dict[str, Any]]:
+    """Train the winner anew with several seeds, and look at the test set for the first time.
+
+    The runs go to the folder ``name``; ``more`` are settings beside those of the search.
+    """
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
     from tqdm import tqdm
 
     from recbole_hns.tuning.winner import run_winner
 
-    searched = {key: winner[key] for key in plan.space}
+    searched = {**{key: winner[key] for key in plan.space}, **more}
     first = plan.config()["seed"]
     # A run reads the data set itself, which is surely here.
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True)
     task = ray.remote(num_cpus=cpus, num_gpus=gpus, max_retries=3, scheduling_strategy=here)(run_winner)
     waiting = [
-        task.remote(plan, searched, first + n, str(folder), str(Path.cwd()), max(1, int(cpus)))
+        task.remote(plan, searched, first + n, str(folder / name), str(Path.cwd()), max(1, int(cpus)))
         for n in range(plan.seeds)
     ]
     tests = []
-    with tqdm(total=len(waiting), desc="testing the winner", disable=not progress) as bar:
+    with tqdm(
+        total=len(waiting),
+        desc="refitting the winner" if more else "testing the winner",
+        disable=not progress,
+    ) as bar:
         while waiting:
             done, waiting = ray.wait(waiting)
             tests += ray.get(done)

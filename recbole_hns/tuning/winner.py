@@ -18,7 +18,7 @@ def run_winner(
     from recbole_hns.config import split_seed
     from recbole_hns.quick_start import run_recbole_hns
 
-    own = Path(folder) / "runs" / f"seed-{seed}"
+    own = Path(folder) / f"seed-{seed}"
     done = sorted(own.glob("*/result.json"))
     if not done:
         os.chdir(start)

@@ -18,7 +18,7 @@ from ray.cluster_utils import Cluster
 
 from recbole_hns import HNSConfig, HNSError, run_recbole_hns, tuning
 from recbole_hns.cli import Parser, main
-from recbole_hns.tuning import make_plan, run_search
+from recbole_hns.tuning import SearchPlan, make_plan, run_search, summary_text
 from recbole_hns.tuning import trial as trial_module
 from recbole_hns.tuning.cluster import connected
 from recbole_hns.tuning.data import SearchData, prepare_search
@@ -62,6 +62,29 @@ def bare_trial(plan, data, **searched):
 def rows_of(folder):
     with open(folder / "trials.csv", encoding="utf-8") as file:
         return list(csv.DictReader(file))
+
+
+def test_a_refit_of_the_winner_is_tested_too(tiny, local_ray, tmp_path):
+    folder = tmp_path / "search"
+    plan = plan_for(tiny, "M: {grid: [1, 5]}", refit=True)
+    summary = run_search(plan, folder, progress=False)
+    winner = best_trial(
+        [{**row, "best_score": float(row["best_score"])} for row in rows_of(folder)], True
+    )
+    records = [json.loads(file.read_text()) for file in sorted(folder.glob("refit/*/*/result.json"))]
+    assert len(records) == 2
+    for record in records:
+        assert record["config"]["refit"] is True
+        assert len(record["epochs"]) == summary["refit"]["epochs"] == int(winner["best_epoch"]) + 1
+        assert record["sampler"]["M"] == summary["best"]["M"]
+    mean = sum(record["test"]["ndcg@10"] for record in records) / 2
+    assert summary["refit"]["test"]["ndcg@10"]["mean"] == pytest.approx(mean)
+    assert "after refit" in summary_text(summary, folder)
+    table = (folder / "report" / "table.md").read_text()
+    label = f"DNS({summary['best']['M']}, 20)"
+    assert f"| {label} |" in table
+    assert f"| {label}, refit |" in table
+    assert SearchPlan.read(folder) == plan
 
 
 def test_a_search_selects_on_validation_and_tests_the_winner_only(tiny, local_ray, tmp_path):
