@@ -25,8 +25,8 @@ same in all trials. A search file maps settings to domains:
   tau: {uniform: [0.1, 2.0]}, N: {randint: [50, 500]}, rho: {choice: [0.1, 1, 10]}
 
 the winner is the trial with the best valid_metric on the validation set; only the winner is tested,
---seeds times, with --refit also after training on training + validation. The folder of a search holds trials.csv, best.yaml (for --config_files), summary.json, the
-runs and report/report.html.
+--seeds times, with --refit also after training on training + validation. The folder of a search holds
+trials.csv, best.yaml (for --config_files), summary.json, the runs and report/report.html.
 
 examples:
   recbole-hns tune --model=MF --dataset=ml-100k --sampler=dns
