@@ -12,6 +12,21 @@ import torch.nn.functional as F
 from recbole_hns.errors import HNSError
 
 
+def can_count(scores: torch.Tensor, positive_u: torch.Tensor, positive_i: torch.Tensor) -> bool:
+    """Whether counting finds the top K of a batch, and sooner than sorting.
+
+    It does not know positives that are named twice or take no part, and users without any.
+    """
+    if scores.device.type != "cpu":
+        return False
+    keys = positive_u * scores.shape[1] + positive_i
+    return (
+        len(keys.unique()) == len(keys)
+        and len(positive_u.unique()) == len(scores)
+        and bool(scores[positive_u, positive_i].isfinite().all())
+    )
+
+
 @dataclass
 class RankCounts:
     """One entry per positive, grouped by user and ascending within a user.
@@ -65,6 +80,18 @@ class RankCounts:
         """``above`` of all positives, and n₊ and n₋ once per user: what the theory's bounds take."""
         first = self.place == 0
         return self.above, self.n_pos[first].astype(int), self.n_neg[first].astype(int)
+
+    def hits(self, k: int) -> torch.Tensor:
+        """RecBole's ``rec.topk``: which of a user's first k places hold positives, and n₊ behind them.
+
+        A positive that ties with negatives stands in the middle of them.
+        """
+        user = np.cumsum(self.place == 0) - 1
+        rank = (np.ceil(self.above) + self.place).astype(int)
+        found = np.zeros((user[-1] + 1, k + 1), dtype=np.int64)
+        found[user[rank < k], rank[rank < k]] = 1
+        found[user, k] = self.n_pos
+        return torch.from_numpy(found)
 
     def with_negatives(self) -> tuple[RankCounts, int]:
         """Without the users who have no negative, and how many those are."""

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+
 import torch
 from recbole.evaluator import register as recbole_register
 from recbole.evaluator.collector import Collector
 
 from recbole_hns.errors import HNSError
-from recbole_hns.evaluator.counts import RankCounts
+from recbole_hns.evaluator.counts import RankCounts, can_count
 from recbole_hns.evaluator.metrics import COUNTS, METRICS
 from recbole_hns.kernels import get_kernels
+
+TOPK = "rec.topk"  # RecBole's name for the hits among the top K
 
 
 def register() -> None:
@@ -17,7 +22,8 @@ def register() -> None:
 
     RecBole finds metrics by scanning one module of its own at import and keeps them in module-level
     dictionaries, which are added to here. The collector is extended, never replaced: where none of
-    our metrics is asked for it does what it always did. Registering again changes nothing.
+    our metrics is asked for it collects what it always did. On a CPU the hits among the top K come from
+    counting, too, which is faster than to sort them out. Registering again changes nothing.
     """
     if set(METRICS) <= set(recbole_register.metrics_dict):
         return
@@ -29,12 +35,18 @@ def register() -> None:
     collect_batch, get_data_struct = Collector.eval_batch_collect, Collector.get_data_struct
 
     def eval_batch_collect(self, scores_tensor, interaction, positive_u, positive_i):
-        collect_batch(self, scores_tensor, interaction, positive_u, positive_i)
-        if self.register.need(COUNTS):
-            _check_cut(self.config["opauc_k"], scores_tensor.shape[1] - 1)
+        asks = self.register
+        counted = asks.need(TOPK) and can_count(scores_tensor, positive_u, positive_i)
+        if counted or asks.need(COUNTS):
             kernels = get_kernels("auto", scores_tensor.device)
             counts = RankCounts.from_scores(scores_tensor, positive_u, positive_i, kernels)
+        if counted:
+            self.data_struct.update_tensor(TOPK, counts.hits(max(self.topk)))
+        if asks.need(COUNTS):
+            _check_cut(self.config["opauc_k"], scores_tensor.shape[1] - 1)
             self.__dict__.setdefault("rank_counts", []).append(counts)
+        with _left_out(asks, TOPK) if counted else nullcontext():
+            collect_batch(self, scores_tensor, interaction, positive_u, positive_i)
 
     def get_data_struct_with_counts(self):
         # RecBole moves everything to the CPU, also what is no tensor: counters and numbers.
@@ -52,6 +64,16 @@ def register() -> None:
 
     Collector.eval_batch_collect = eval_batch_collect
     Collector.get_data_struct = get_data_struct_with_counts
+
+
+@contextmanager
+def _left_out(register: recbole_register.Register, name: str) -> Iterator[None]:
+    """Let the collector believe that no metric needs ``name``."""
+    setattr(register, name, False)
+    try:
+        yield
+    finally:
+        setattr(register, name, True)
 
 
 def _check_cut(topk, n_items: int) -> None:

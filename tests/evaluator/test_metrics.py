@@ -1,15 +1,22 @@
 """The metrics inside RecBole's own evaluation."""
 
+import importlib
+
 import numpy as np
 import pytest
 import torch
 from conftest import prepare
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from recbole.evaluator.collector import Collector, DataStruct
 from recbole.quick_start import run_recbole
+from recbole.utils import init_seed
 
 from recbole_hns import HNSConfig, HNSError, run_recbole_hns
 from recbole_hns.data.loader import positives_only
 from recbole_hns.evaluator import OPAUC, RankCounts, evaluate_counts, register
+from recbole_hns.evaluator.counts import can_count
+from recbole_hns.kernels import numba_cpu
 from recbole_hns.theory import users_outside_bounds
 from recbole_hns.trainer import make_trainer
 
@@ -161,3 +168,51 @@ def test_mistakes_get_a_sentence(settings, words):
 def test_a_cut_beyond_the_items_is_refused(tiny):
     with pytest.raises(HNSError, match="opauc_k=1000"):
         evaluated(tiny, opauc_k=[1000])
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data(), users=st.integers(1, 6), items=st.integers(4, 30), k=st.integers(1, 4))
+def test_counting_finds_the_same_hits_as_sorting(data, users, items, k):
+    order = st.permutations(range(items))
+    scores = torch.tensor([data.draw(order) for _ in range(users)], dtype=torch.float32)
+    scores[:, 0] = -torch.inf  # the padding
+    positive = torch.zeros(users, items, dtype=torch.long)
+    for row in positive:
+        row[data.draw(st.lists(st.integers(1, items - 1), min_size=1, unique=True))] = 1
+    positive_u, positive_i = positive.nonzero(as_tuple=True)
+    assert can_count(scores, positive_u, positive_i)
+    counts = RankCounts.from_scores(scores, positive_u, positive_i, numba_cpu)
+    expected = torch.cat([positive.gather(1, scores.topk(k).indices), positive.sum(1, keepdim=True)], 1)
+    assert torch.equal(counts.hits(k), expected)
+
+
+def test_a_positive_amid_its_ties_stands_in_their_middle():
+    scores = torch.tensor([[-torch.inf, 1.0, 1.0, 1.0, 1.0, 1.0]])
+    user = torch.tensor([0])
+    counts = RankCounts.from_scores(scores, user, torch.tensor([1]), numba_cpu)
+    assert counts.hits(5)[0].tolist() == [0, 0, 1, 0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("users", "items", "scores"),
+    [
+        ([0, 1, 1], [1, 2, 2], [[0.0, 1, 2], [3, 4, 5]]),
+        ([0, 0], [1, 2], [[0.0, 1, 2], [3, 4, 5]]),
+        ([0, 1], [1, 2], [[0.0, 1, 2], [3, 4, -torch.inf]]),
+    ],
+    ids=["named twice", "a user without any", "one that takes no part"],
+)
+def test_recbole_sorts_where_counting_does_not_know_better(users, items, scores):
+    assert not can_count(torch.tensor(scores), torch.tensor(users), torch.tensor(items))
+
+
+@pytest.mark.parametrize("mode", ["full", "uni20"])
+def test_recboles_own_metrics_do_not_change_by_counting(tiny, mode, monkeypatch):
+    every = ["Recall", "NDCG", "MRR", "Precision", "Hit", "MAP"]
+    more = {"metrics": every, "valid_metric": "MRR@10", "topk": [1, 5, 10], "eval_args": {"mode": mode}}
+    init_seed(7, True)  # RecBole splits the data and draws its negatives by the global generators
+    counted = evaluated(tiny, **more)[-1]
+    collecting = importlib.import_module("recbole_hns.evaluator.register")
+    monkeypatch.setattr(collecting, "can_count", lambda *_: False)
+    init_seed(7, True)
+    assert evaluated(tiny, **more)[-1] == counted
