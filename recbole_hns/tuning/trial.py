@@ -53,7 +53,7 @@ class Trial(tune.Trainable):
         study, data = self.study, self.data
         torch.set_num_threads(study.threads)
         logging.getLogger().setLevel(logging.ERROR)
-        self.hns = study.config({**config, "checkpoint_dir": self.logdir})
+        self.hns = study.config({**config, "checkpoint_dir": "."})
         os.chdir(self.logdir)  # RecBole's trainer opens its TensorBoard folder where it stands
         init_seed(self.hns["seed"], self.hns["reproducibility"])
         self.train_data, self.valid_data = data.loaders(self.hns)

@@ -24,14 +24,15 @@ def run_winner(
         os.chdir(start)
         torch.set_num_threads(threads)
         logging.getLogger().setLevel(logging.ERROR)
-        # RecBole splits the data by the run's seed: the split stays that of the search.
+        # RecBole splits the data by the run's seed: the split stays that of the search. A result names
+        # no place of this machine, so that a folder of results can be given away.
         settings = {
             **plan.settings,
             **searched,
             "seed": seed,
             "split_seed": split_seed(plan.config()),
-            "result_dir": str(own),
-            "checkpoint_dir": str(own / "saved"),
+            "result_dir": os.path.relpath(own, start),
+            "checkpoint_dir": os.path.relpath(own / "saved", start),
             "show_progress": False,
             "state": "ERROR",
         }

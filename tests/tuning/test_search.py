@@ -85,6 +85,10 @@ def test_a_refit_of_the_winner_is_tested_too(tiny, local_ray, tmp_path):
     assert f"| {label} |" in table
     assert f"| {label}, refit |" in table
     assert SearchPlan.read(folder) == plan
+    every = [json.loads(file.read_text()) for file in folder.rglob("result.json")]
+    places = [place for r in every for place in (r["checkpoint"], r["config"]["result_dir"])]
+    assert len(every) == 2 + 2 + 2
+    assert not any(Path(place).is_absolute() for place in places)
 
 
 def test_a_search_selects_on_validation_and_tests_the_winner_only(tiny, local_ray, tmp_path):
