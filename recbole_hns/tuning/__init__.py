@@ -93,17 +93,16 @@ def _new(options: argparse.Namespace, rest: Sequence[str]) -> tuple[SearchPlan, 
     if not options.model or not options.dataset:
         raise HNSError("a search needs --model and --dataset, e.g. --model=MF --dataset=ml-100k.")
     settings = _settings(options, rest)
-    config = HNSConfig(options.model, options.dataset, None, settings)
-    sampler = config.spec.sampler
-    search = options.search or PROPERTIES / "search" / f"{sampler}.yaml"
+    search = options.search
+    if search is None:
+        sampler = HNSConfig(options.model, options.dataset, None, settings).spec.sampler
+        search = PROPERTIES / "search" / f"{sampler}.yaml"
     if not search.is_file():
         raise HNSError(f"search file {search} does not exist: give one with --search.")
-    plan = make_plan(
-        options.model, options.dataset, {"sampler": sampler, **settings}, search, **_given(options)
-    )
+    plan = make_plan(options.model, options.dataset, settings, search, **_given(options))
     FOLDER.check("storage", str(options.storage))
-    stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
-    return plan, options.storage / f"{config['model']}-{config['dataset']}-{sampler}-{stamp}"
+    config, stamp = plan.config(), datetime.now().strftime("%Y%m%d-%H%M%S")
+    return plan, options.storage / f"{config['model']}-{config['dataset']}-{config['sampler']}-{stamp}"
 
 
 def _resumed(options: argparse.Namespace, rest: Sequence[str]) -> tuple[SearchPlan, Path]:

@@ -57,8 +57,9 @@ class SearchPlan:
         return {key: Domain(kind, tuple(values)) for key, (kind, values) in self.space.items()}
 
     def config(self, searched: dict[str, Any] | None = None) -> HNSConfig:
-        """A configuration of the search."""
-        return HNSConfig(self.model, self.dataset, None, {**self.settings, **(searched or {})})
+        """A configuration of the search; what is searched and not given has the first of its values."""
+        first = {key: domain.values[0] for key, domain in self.domains.items()}
+        return HNSConfig(self.model, self.dataset, None, {**self.settings, **first, **(searched or {})})
 
 
 def make_plan(
@@ -84,7 +85,7 @@ def make_plan(
     plan = SearchPlan(
         model=str(model),
         dataset=str(dataset),
-        settings=settings,
+        settings=dict(settings),
         space={key: [domain.kind, list(domain.values)] for key, domain in space.items()},
         num_samples=num_samples,
         scheduler=scheduler,
@@ -92,6 +93,7 @@ def make_plan(
         refit=refit,
     )
     config = plan.config()
+    plan.settings.setdefault("sampler", config.spec.sampler)  # best.yaml is to name it
     if config["refit"]:
         raise HNSError(
             "refit=True leaves a search nothing to validate on: give --refit, without a value."
@@ -231,7 +233,8 @@ def _searcher(plan: SearchPlan):
 def _scheduler(plan: SearchPlan):
     from ray.tune import schedulers
 
-    epochs = plan.config()["epochs"]
+    domain = plan.domains.get("epochs")
+    epochs = max(domain.examples) if domain else plan.config()["epochs"]
     if plan.scheduler == "asha":
         return schedulers.ASHAScheduler(max_t=epochs, grace_period=max(1, min(5, epochs)))
     if plan.scheduler == "median":

@@ -88,7 +88,7 @@ def _check_range(file: Path, key: str, kind: str, values: list) -> None:
 
 
 def check_space(space: Mapping[str, Domain], make_config) -> None:
-    """Try every example value alone, so that a mistake shows before any trial runs."""
+    """Try every example value, the others at their first: a mistake shows before any trial runs."""
     for key, domain in space.items():
         if key == "seed":
             raise HNSError("seed is not a setting to search: --seeds repeats the winner.")

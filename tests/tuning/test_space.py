@@ -89,3 +89,17 @@ def test_a_model_with_a_procedure_of_its_own_is_refused():
     Path("search.yaml").write_text("M: {grid: [1]}")
     with pytest.raises(HNSError, match="NCL trains by a procedure of its own"):
         make_plan("NCL", "ml-100k", {"sampler": "dns"}, Path("search.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"lr_gamma": 0.6}, "lr_step_size: {grid: [3, 5]}"),
+        ({}, "M: {grid: [5, 300]}\nN: {grid: [400]}"),
+    ],
+)
+def test_settings_that_need_each_other_may_be_searched(settings, text, tmp_path):
+    file = tmp_path / "search.yaml"
+    file.write_text(text)
+    plan = make_plan("MF", "ml-100k", {"sampler": "dns", **settings}, file)
+    assert plan.settings == {"sampler": "dns", **settings}
