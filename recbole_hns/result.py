@@ -53,7 +53,10 @@ def seconds_of(history: list[dict[str, Any]]) -> float:
 
 def versions() -> dict[str, str]:
     """What the run ran on."""
-    found = {"python": platform.python_version(), "platform": platform.platform()}
+    found = {
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}",
+    }
     for package in PACKAGES:
         try:
             found[package] = metadata.version(package)

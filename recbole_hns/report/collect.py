@@ -15,7 +15,16 @@ from recbole_hns.errors import HNSError
 from recbole_hns.result import read_result
 
 NOT_SETTINGS = ("sampler", "hns_backend", "pool_block")  # of no account for what is compared
-RUN_SETTINGS = ("learning_rate", "weight_decay")  # of every run, beside the sampler's own
+RUN_SETTINGS = (  # of every run, beside the sampler's own
+    "learning_rate",
+    "lr_step_size",
+    "lr_gamma",
+    "weight_decay",
+    "reg_weight",
+    "train_batch_size",
+    "embedding_size",
+    "n_layers",
+)
 
 
 @dataclass
@@ -66,6 +75,12 @@ class Group:
     def refit(self) -> bool:
         """Whether the validation part was trained on."""
         return bool(dict(self.settings).get("refit"))
+
+    @property
+    def method(self) -> tuple:
+        """What has a row of its own in a table. The original DNS, M = 1, is not DNS(M, N)."""
+        original = self.sampler == "dns" and dict(self.settings)["M"] == 1
+        return (self.sampler, original, self.pair_loss, self.refit)
 
     @cached_property
     def label(self) -> str:
@@ -119,9 +134,9 @@ def collect(paths: Iterable[Path]) -> list[Group]:
             )
             # A trial and the repeated test of its settings are not the same thing.
             groups.setdefault((*key, bool(run["test"])), Group(*key)).runs.append(run)
-    order = list(NAMES)
+    order = {name: place for place, name in enumerate(NAMES)}
     return sorted(
-        groups.values(), key=lambda g: order.index(g.sampler) if g.sampler in order else len(order)
+        groups.values(), key=lambda g: (order.get(g.sampler, len(order)), g.pair_loss, g.refit)
     )
 
 
@@ -133,13 +148,22 @@ def _settings(run: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
 
 
 def best_settings(groups: Sequence[Group]) -> list[Group]:
-    """Of each sampler and loss on each model and data set, what validated best and was tested."""
-    best: dict[tuple, Group] = {}
+    """Of each method on each model and data set, what validated best and was tested.
+
+    A refit has no validation of its own: that of the same settings before it counts.
+    """
+
+    def place(group: Group) -> tuple:
+        settings = tuple(pair for pair in group.settings if pair[0] != "refit")
+        return group.model, group.dataset, group.sampler, settings
+
+    validated = {place(group): group.score for group in groups if group.tested and not group.refit}
+    best: dict[tuple, tuple[float, Group]] = {}
     for group in groups:
-        key = (group.model, group.dataset, group.sampler, group.pair_loss, group.refit)
-        if group.tested and (key not in best or group.score > best[key].score):
-            best[key] = group
-    return list(best.values())
+        key, score = (group.model, group.dataset, group.method), validated.get(place(group), group.score)
+        if group.tested and (key not in best or score > best[key][0]):
+            best[key] = score, group
+    return [group for _, group in best.values()]
 
 
 def metric_name(key: str) -> str:

@@ -60,8 +60,7 @@ def make_tables(groups: Sequence[Group], metrics: Sequence[str]) -> list[Table]:
 
 def _method(group: Group, groups: Sequence[Group]) -> str:
     """The label with its settings, unless they differ between data sets."""
-    kind = (group.sampler, group.pair_loss, group.refit)
-    labels = {o.label for o in groups if (o.sampler, o.pair_loss, o.refit) == kind}
+    labels = {other.label for other in groups if other.method == group.method}
     return group.label if len(labels) == 1 else re.sub(r"\(.*\)", "", group.label)
 
 

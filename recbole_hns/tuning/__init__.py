@@ -64,6 +64,7 @@ def make_parser(parser_class: type[argparse.ArgumentParser]) -> argparse.Argumen
     parser.add_argument(
         "--storage", type=Path, default=Path("tuning"), help="folder; shared on a cluster"
     )
+    parser.add_argument("--name", help="of the search's folder in it (model-dataset-sampler-time)")
     parser.add_argument("--max_failures", type=int, default=1, help="restarts of a trial that fails (1)")
     parser.add_argument("--resume", type=Path, help="the folder of a search to go on with")
     return parser
@@ -101,8 +102,21 @@ def _new(options: argparse.Namespace, rest: Sequence[str]) -> tuple[SearchPlan, 
         raise HNSError(f"search file {search} does not exist: give one with --search.")
     plan = make_plan(options.model, options.dataset, settings, search, **_given(options))
     FOLDER.check("storage", str(options.storage))
-    config, stamp = plan.config(), datetime.now().strftime("%Y%m%d-%H%M%S")
-    return plan, options.storage / f"{config['model']}-{config['dataset']}-{config['sampler']}-{stamp}"
+    return plan, _new_folder(options, plan)
+
+
+def _new_folder(options: argparse.Namespace, plan: SearchPlan) -> Path:
+    if options.name is None:
+        config, stamp = plan.config(), datetime.now().strftime("%Y%m%d-%H%M%S")
+        parts = (config["model"], config["dataset"], config["sampler"], stamp)
+        return options.storage / "-".join(parts)
+    folder = options.storage / options.name
+    FOLDER.check("name", str(folder))
+    if (folder / "search.json").exists():
+        raise HNSError(
+            f"{folder} holds a search already: go on by --resume={folder}, or give another --name."
+        )
+    return folder
 
 
 def _resumed(options: argparse.Namespace, rest: Sequence[str]) -> tuple[SearchPlan, Path]:

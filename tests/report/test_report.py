@@ -13,9 +13,10 @@ from recbole_hns.cli import main
 from recbole_hns.report.collect import best_settings, collect, sweeps
 
 
-def write_run(folder, sampler, seed, test, score=0.1, dataset="d", model="BPR", **settings):
+def write_run(folder, sampler, seed, test, score=0.1, dataset="d", model="BPR", config=None, **settings):
     """A result.json as a run writes it, cut down to what a report reads."""
-    folder = Path(folder) / f"{sampler}-{seed}-{'-'.join(map(str, settings.values()))}-{dataset}"
+    values = [*settings.values(), *(config or {}).values()]
+    folder = Path(folder) / f"{sampler}-{seed}-{'-'.join(map(str, values))}-{dataset}"
     folder.mkdir(parents=True)
     valid = {name: value / 2 for name, value in (test or {"ndcg@10": score}).items()}
     record = {
@@ -30,7 +31,7 @@ def write_run(folder, sampler, seed, test, score=0.1, dataset="d", model="BPR", 
         "test": test,
         "epochs": [],
         "seconds": 1.0,
-        "config": {"learning_rate": 0.001, "weight_decay": 0.0},
+        "config": {"learning_rate": 0.001, "weight_decay": 0.0, **(config or {})},
     }
     (folder / "result.json").write_text(json.dumps(record))
 
@@ -76,7 +77,7 @@ def test_no_significance_without_seeds():
 
 
 def test_settings_are_chosen_by_validation_and_not_by_test():
-    write_run("runs", "dns", 0, {"ndcg@10": 0.9}, score=0.1, M=1, N=200)
+    write_run("runs", "dns", 0, {"ndcg@10": 0.9}, score=0.1, M=2, N=200)
     write_run("runs", "dns", 0, {"ndcg@10": 0.2}, score=0.3, M=5, N=200)
     (best,) = best_settings(collect([Path("runs")]))
     assert best.label == "DNS(5, 200)"
@@ -85,14 +86,14 @@ def test_settings_are_chosen_by_validation_and_not_by_test():
 def test_losses_are_compared_and_not_chosen_from():
     write_run("runs", "dns", 0, {"ndcg@10": 0.2}, M=5, N=200, pair_loss="bpr")
     write_run("runs", "dns", 0, {"ndcg@10": 0.3}, M=5, N=200, pair_loss="hinge", margin=1.0)
-    write_run("runs", "dns", 0, {"ndcg@10": 0.4}, dataset="e", M=1, N=200, pair_loss="hinge", margin=1.0)
+    write_run("runs", "dns", 0, {"ndcg@10": 0.4}, dataset="e", M=2, N=200, pair_loss="hinge", margin=1.0)
     write_run("runs", "uniform", 0, {"ndcg@10": 0.1}, N=1, pair_loss="hinge", margin=1.0)
     write_run("runs", "warp", 0, {"ndcg@10": 0.1}, max_trials=9, pair_loss="hinge", margin=1.0)
     labels = {group.label for group in best_settings(collect([Path("runs")]))}
     assert labels == {
         "DNS(5, 200)",
         "DNS(5, 200), hinge",
-        "DNS(1, 200), hinge",
+        "DNS(2, 200), hinge",
         "Uniform, hinge",
         "WARP",
     }
@@ -141,6 +142,27 @@ def test_a_real_run_can_be_reported(tiny):
         run_recbole_hns("MF", "tiny", config_dict={**settings, "seed": seed})
     assert main(["report", "results"]) == 0
     assert "DNS(1, 5)" in Path("report/table.md").read_text()
+
+
+def test_runs_with_another_schedule_are_other_settings():
+    for step in (3, 5):
+        write_run("runs", "uniform", 0, {"ndcg@10": step / 10}, config={"lr_step_size": step}, N=1)
+    assert [len(group.runs) for group in collect([Path("runs")])] == [1, 1]
+
+
+def test_the_original_dns_has_a_row_beside_the_controllable_one():
+    for M, score in ((1, 0.1), (5, 0.3), (10, 0.2)):
+        write_run("runs", "dns", 0, {"ndcg@10": score}, score=score, M=M, N=200)
+    labels = [group.label for group in best_settings(collect([Path("runs")]))]
+    assert labels == ["DNS(1, 200)", "DNS(5, 200)"]
+
+
+def test_a_refit_is_reported_for_the_settings_that_validated_best():
+    for M, score in ((5, 0.2), (10, 0.3), (20, 0.1)):
+        write_run("runs", "dns", 0, {"ndcg@10": score}, score=score, M=M, N=200)
+        write_run("runs", "dns", 0, {"ndcg@10": score}, score=None, config={"refit": True}, M=M, N=200)
+    labels = [group.label for group in best_settings(collect([Path("runs")]))]
+    assert labels == ["DNS(10, 200)", "DNS(10, 200), refit"]
 
 
 @pytest.mark.parametrize(

@@ -346,6 +346,7 @@ def _lose_a_node(plan, folder, cluster, second):
         (["--model=MF", "--dataset=ml-100k", "--cpus=999"], "does not fit"),
         (["--model=MF", "--dataset=ml-100k", "--ray_address=nonsense"], "cannot be reached"),
         (["--resume=nowhere"], "is not the folder of a search"),
+        (["--model=MF", "--dataset=ml-100k", "--storage=.", "--name=other"], "holds a search already"),
         (["--resume=other", "--search=other/s.yaml"], "another search: there search is"),
         (["--resume=other", "--seeds=3"], "another search: there seeds is 1, here 3"),
         (["--resume=other", "--dataset=yelp"], "another search: there dataset is ml-100k, here yelp"),
