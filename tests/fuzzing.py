@@ -366,7 +366,7 @@ class Lines:
             [*tune, f"--search={self._file('seed: {grid: [1]}')}"],
             [*tune, "--N=0", f"--scheduler={value}"],
             [*tune, "--cpus=0"],
-            [*tune, "--seeds=0"],
+            [*tune, "--seeds=-1"],
             [*tune, "--num_samples=-1"],
             [*tune, "--storage=/dev/null/x"],
             [*tune, f"--resume={value or 'nowhere'}"],

@@ -51,7 +51,7 @@ def make_parser(parser_class: type[argparse.ArgumentParser]) -> argparse.Argumen
     parser.add_argument("--config_files", help='property files, e.g. "a.yaml b.yaml"')
     parser.add_argument("--num_samples", type=int, help="draws from the random domains (1)")
     parser.add_argument("--scheduler", choices=SCHEDULERS, help="none: an exact grid")
-    parser.add_argument("--seeds", type=int, help="how often the winner is tested (5)")
+    parser.add_argument("--seeds", type=int, help="how often the winner is tested (5); 0: never")
     parser.add_argument(
         "--refit",
         action="store_true",
@@ -158,9 +158,9 @@ def summary_text(summary: dict[str, Any], folder: Path) -> str:
     lines = [
         f"best of {summary['trials']} trials on validation: {best} ({summary['valid_metric']} "
         f"{summary['best_score']:.4f})",
-        f"test over {len(summary['seeds'])} seeds:",
-        *_test_lines(summary["test"]),
     ]
+    if summary["seeds"]:
+        lines += [f"test over {len(summary['seeds'])} seeds:", *_test_lines(summary["test"])]
     if "refit" in summary:
         epochs = summary["refit"]["epochs"]
         lines.append(f"test after refit, {epochs} epochs on training + validation:")

@@ -26,7 +26,8 @@ class LiveTable(Callback):
 
     def __enter__(self) -> LiveTable:
         self.bar = tqdm(total=self.total, desc="trials", disable=not self.progress)
-        self._line([*self.keys, "epochs", self.metric, "seconds", ""])
+        trained = "trained" if "epochs" in self.keys else "epochs"
+        self._line([*self.keys, trained, self.metric, "seconds", ""])
         return self
 
     def __exit__(self, *error) -> None:

@@ -79,9 +79,11 @@ def make_plan(
         raise HNSError(
             f"{foreign[0]} is both given and searched by {search_file}: leave one of them out."
         )
-    for name, value in (("num_samples", num_samples), ("seeds", seeds)):
-        if value < 1:
-            raise HNSError(f"{name}={value} is not allowed: at least 1 is needed.")
+    for name, value, least in (("num_samples", num_samples, 1), ("seeds", seeds, 0)):
+        if value < least:
+            raise HNSError(f"{name}={value} is not allowed: at least {least} is needed.")
+    if refit and not seeds:
+        raise HNSError("seeds=0 tests nothing, so there is nothing to refit: leave out --refit.")
     plan = SearchPlan(
         model=str(model),
         dataset=str(dataset),
@@ -120,7 +122,7 @@ def run_search(
     resume: bool = False,
     progress: bool = True,
 ) -> dict[str, Any]:
-    """Run a search, or go on with one; returns the winner with its repeated test."""
+    """Run a search, or go on with one; returns the winner with its repeated test, if there are seeds."""
     from recbole_hns.tuning.live import LiveTable
     from recbole_hns.tuning.trial import Study
 
@@ -256,7 +258,7 @@ def _row(result, plan: SearchPlan) -> dict[str, Any]:
     row["status"] = "failed" if result.error is not None else "done"
     row["best_score"] = metrics.get("best_score")
     row["best_epoch"] = metrics.get("best_epoch")
-    row["epochs"] = metrics.get("epoch")
+    row.setdefault("epochs", metrics.get("epoch"))  # where they are searched, what was asked for
     row["seconds"] = metrics.get("time_total_s")
     valid = {k[5:]: v for k, v in metrics.items() if k.startswith("best_") and "@" in k}
     row.update({f"valid {name}": value for name, value in valid.items()})
@@ -333,7 +335,7 @@ def _test_winner(plan, winner, folder, name, more, cpus, gpus, progress) -> list
 
 def summarise(tests: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
     """Mean and standard deviation of every metric over the seeds."""
-    names = tests[0]["test"]
+    names = tests[0]["test"] if tests else ()
     values = {name: [test["test"][name] for test in tests] for name in names}
     return {
         name: {

@@ -38,6 +38,8 @@ def local_ray():
 def plan_for(settings, text="M: {grid: [1, 2, 5, 20]}", seeds=2, **more):
     Path("search.yaml").write_text(text)
     settings = {**QUICK, **settings}
+    if "epochs:" in text:
+        del settings["epochs"]
     return make_plan("MF", "tiny", settings, Path("search.yaml"), seeds=seeds, **more)
 
 
@@ -62,6 +64,24 @@ def bare_trial(plan, data, **searched):
 def rows_of(folder):
     with open(folder / "trials.csv", encoding="utf-8") as file:
         return list(csv.DictReader(file))
+
+
+def test_a_searched_number_of_epochs_stays_what_it_was(tiny, local_ray, tmp_path):
+    folder = tmp_path / "search"
+    plan = plan_for({**tiny, "M": 1, "stopping_step": 0}, "epochs: {grid: [500]}", seeds=0)
+    run_search(plan, folder, progress=False)
+    (row,) = rows_of(folder)
+    assert row["epochs"] == "500"
+    assert int(row["best_epoch"]) < 499  # it was stopped early
+
+
+def test_a_search_with_no_seeds_tests_nothing(tiny, local_ray, tmp_path):
+    folder = tmp_path / "search"
+    summary = run_search(plan_for(tiny, "M: {grid: [1, 5]}", seeds=0), folder, progress=False)
+    assert summary["best"]["M"] in (1, 5)
+    assert summary["test"] == {}
+    assert not (folder / "runs").exists()
+    assert "test over" not in summary_text(summary, folder)
 
 
 def test_a_refit_of_the_winner_is_tested_too(tiny, local_ray, tmp_path):

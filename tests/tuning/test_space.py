@@ -72,7 +72,8 @@ def test_a_mistake_gets_one_sentence(text, words):
     [
         ({"settings": {"sampler": "dns", "valid_metric": "NDCG@7"}}, "NDCG@7"),
         ({"num_samples": 0}, "num_samples=0"),
-        ({"seeds": 0}, "seeds=0"),
+        ({"seeds": -1}, "seeds=-1"),
+        ({"seeds": 0, "refit": True}, "seeds=0"),
     ],
 )
 def test_so_does_one_in_the_options(more, words):
