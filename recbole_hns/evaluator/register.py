@@ -40,8 +40,10 @@ def register() -> None:
         if counted or asks.need(COUNTS):
             kernels = get_kernels("auto", scores_tensor.device)
             counts = RankCounts.from_scores(scores_tensor, positive_u, positive_i, kernels)
-        if counted:
-            self.data_struct.update_tensor(TOPK, counts.hits(max(self.topk)))
+        if counted:  # RecBole would copy all hits so far with every batch
+            self.__dict__.setdefault("hits", []).append(counts.hits(max(self.topk)))
+        else:
+            _hand_over_hits(self)  # the order of the users stays
         if asks.need(COUNTS):
             _check_cut(self.config["opauc_k"], scores_tensor.shape[1] - 1)
             self.__dict__.setdefault("rank_counts", []).append(counts)
@@ -49,6 +51,7 @@ def register() -> None:
             collect_batch(self, scores_tensor, interaction, positive_u, positive_i)
 
     def get_data_struct_with_counts(self):
+        _hand_over_hits(self)
         # RecBole moves everything to the CPU, also what is no tensor: counters and numbers.
         collected = self.data_struct._data_dict
         plain = {k: v for k, v in collected.items() if not isinstance(v, torch.Tensor)}
@@ -64,6 +67,11 @@ def register() -> None:
 
     Collector.eval_batch_collect = eval_batch_collect
     Collector.get_data_struct = get_data_struct_with_counts
+
+
+def _hand_over_hits(collector: Collector) -> None:
+    if "hits" in collector.__dict__:
+        collector.data_struct.update_tensor(TOPK, torch.cat(collector.__dict__.pop("hits")))
 
 
 @contextmanager

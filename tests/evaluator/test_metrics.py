@@ -1,6 +1,7 @@
 """The metrics inside RecBole's own evaluation."""
 
 import importlib
+import itertools
 
 import numpy as np
 import pytest
@@ -214,5 +215,16 @@ def test_recboles_own_metrics_do_not_change_by_counting(tiny, mode, monkeypatch)
     counted = evaluated(tiny, **more)[-1]
     collecting = importlib.import_module("recbole_hns.evaluator.register")
     monkeypatch.setattr(collecting, "can_count", lambda *_: False)
+    init_seed(7, True)
+    assert evaluated(tiny, **more)[-1] == counted
+
+
+def test_batches_that_are_counted_and_sorted_go_together(tiny, monkeypatch):
+    more = {"metrics": ["Recall", "NDCG"], "valid_metric": "NDCG@10", "eval_batch_size": 300}
+    init_seed(7, True)
+    counted = evaluated(tiny, **more)[-1]
+    collecting = importlib.import_module("recbole_hns.evaluator.register")
+    turns = itertools.cycle([True, True, False])
+    monkeypatch.setattr(collecting, "can_count", lambda *args: next(turns) and can_count(*args))
     init_seed(7, True)
     assert evaluated(tiny, **more)[-1] == counted
