@@ -141,27 +141,27 @@ def run_search(
         write_trials(trials, list(plan.space), folder / "trials.csv")
         winner = best_trial(trials, config["valid_metric_bigger"])
         write_best(plan, winner, folder / "best.yaml")
-        tests = _test_winner(plan, winner, folder, "runs", {}, cpus, gpus, progress)
-        again = {"refit": True, "epochs": (winner["best_epoch"] or 0) + 1}
-        refits = []
+        kinds = {"runs": {}}
         if plan.refit:
-            refits = _test_winner(plan, winner, folder, "refit", again, cpus, gpus, progress)
+            kinds["refit"] = {"refit": True, "epochs": (winner["best_epoch"] or 0) + 1}
+        tests = _test_winner(plan, winner, folder, kinds, cpus, gpus, progress)
     summary = {
         "valid_metric": config["valid_metric"],
         "best": {key: winner[key] for key in plan.space},
         "best_score": winner["best_score"],
         "trials": len(trials),
         "failed": sum(trial["status"] == "failed" for trial in trials),
-        "test": summarise(tests),
-        "seeds": [test["seed"] for test in tests],
+        "test": summarise(tests["runs"]),
+        "seeds": [test["seed"] for test in tests["runs"]],
         "startup_seconds": round(table.first_start - start, 3),  # Ray's workers load the libraries
         "search_seconds": round(start + seconds - table.first_start, 3),
     }
-    if refits:
-        summary["refit"] = {"epochs": again["epochs"], "test": summarise(refits)}
+    if plan.refit:
+        epochs = kinds["refit"]["epochs"]
+        summary["refit"] = {"epochs": epochs, "test": summarise(tests["refit"])}
     write_json(summary, folder / "summary.json")
     title = f"{config['model']} on {config['dataset']} with {config.spec.sampler}: a search"
-    made = [folder / name for name in ("trials", "runs", "refit") if (folder / name).is_dir()]
+    made = [folder / name for name in ("trials", *kinds) if (folder / name).is_dir()]
     make_report(made, folder / "report", title=title)
     return summary
 
@@ -300,10 +300,10 @@ def write_best(plan: SearchPlan, winner: dict[str, Any], file: Path) -> None:
     )
 
 
-def _test_winner(plan, winner, folder, name, more, cpus, gpus, progress) -> list[dict[str, Any]]:
+def _test_winner(plan, winner, folder, kinds, cpus, gpus, progress) -> dict[str, list[dict[str, Any]]]:
     """Train the winner anew with several seeds, and look at the test set for the first time.
 
-    The runs go to the folder ``name``; ``more`` are settings beside those of the search.
+    ``kinds`` maps names to settings beside those of the search; the runs of a kind go to its folder.
     """
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -311,26 +311,26 @@ def _test_winner(plan, winner, folder, name, more, cpus, gpus, progress) -> list
 
     from recbole_hns.tuning.winner import run_winner
 
-    searched = {**{key: winner[key] for key in plan.space}, **more}
+    searched = {key: winner[key] for key in plan.space}
     first = plan.config()["seed"]
     # A run reads the data set itself, which is surely here.
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True)
     task = ray.remote(num_cpus=cpus, num_gpus=gpus, max_retries=3, scheduling_strategy=here)(run_winner)
-    waiting = [
-        task.remote(plan, searched, first + n, str(folder / name), str(Path.cwd()), max(1, int(cpus)))
+    start, threads = str(Path.cwd()), max(1, int(cpus))
+    kind_of = {
+        task.remote(plan, {**searched, **more}, first + n, str(folder / kind), start, threads): kind
+        for kind, more in kinds.items()
         for n in range(plan.seeds)
-    ]
-    tests = []
-    with tqdm(
-        total=len(waiting),
-        desc="refitting the winner" if more else "testing the winner",
-        disable=not progress,
-    ) as bar:
+    }
+    tests: dict[str, list[dict[str, Any]]] = {kind: [] for kind in kinds}
+    waiting = list(kind_of)
+    with tqdm(total=len(waiting), desc="testing the winner", disable=not progress) as bar:
         while waiting:
             done, waiting = ray.wait(waiting)
-            tests += ray.get(done)
+            for one in done:
+                tests[kind_of[one]].append(ray.get(one))
             bar.update(len(done))
-    return sorted(tests, key=lambda test: test["seed"])
+    return {kind: sorted(found, key=lambda test: test["seed"]) for kind, found in tests.items()}
 
 
 def summarise(tests: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
