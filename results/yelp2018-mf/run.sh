@@ -1,0 +1,8 @@
+# Every search of this study: bash results/yelp2018-mf/run.sh [FOLDER], where FOLDER is what to write to.
+set -e
+study=results/yelp2018-mf folder=${1:-tuning/yelp2018-mf}
+tune="recbole-hns tune --model=MF --dataset=yelp2018 --config_files=$study/settings.yaml --refit --storage=$folder"
+$tune --sampler=dns       --search=$study/search/dns.yaml       --name=dns
+$tune --sampler=softmax_v --search=$study/search/softmax_v.yaml --name=softmax_v
+$tune --sampler=uniform   --search=$study/search/uniform.yaml   --name=uniform
+recbole-hns report $folder --output=$folder/report --title="MF on yelp2018" --metrics=recall@20,ndcg@20
