@@ -64,16 +64,16 @@ def _shown(metrics: Sequence[str] | None, available: Sequence[str]) -> list[str]
 
 
 def _strategies(best: Sequence[Group]) -> list[tuple[str, list[Group]]]:
-    """Samplers that were tested on the same model and data set."""
-    places = dict.fromkeys((group.model, group.dataset) for group in best)
-    compared = [
-        (
-            f"Sampling strategies: {model} on {dataset}",
-            [g for g in best if (g.model, g.dataset) == place],
-        )
-        for place in places
-        for model, dataset in [place]
-    ]
+    """Samplers that were tested on the same model and data set.
+
+    Runs before and after a refit are not compared: where all were refitted, the refits are.
+    """
+    compared = []
+    for model, dataset in dict.fromkeys((group.model, group.dataset) for group in best):
+        here = [group for group in best if (group.model, group.dataset) == (model, dataset)]
+        refits = [group for group in here if group.refit]
+        heading = f"Sampling strategies: {model} on {dataset}"
+        compared.append((heading, refits if 2 * len(refits) == len(here) else here))
     return [(heading, groups) for heading, groups in compared if len(groups) > 1]
 
 

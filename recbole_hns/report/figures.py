@@ -90,20 +90,25 @@ def plot_effect(sweep: Sweep, curves: Sequence[Curve], file: Path) -> None:
 
 
 def plot_strategies(groups: Sequence[Group], metrics: Sequence[str], title: str, file: Path) -> None:
-    """Bars of the samplers side by side, a panel per metric (the paper's figure 1)."""
+    """Bars of the samplers one below the other, a panel per metric (the paper's figure 1)."""
     from matplotlib import colormaps
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(max(4.0, 0.7 * len(groups) + 1.2) * len(metrics), 4.0))
-    axes = figure.subplots(1, len(metrics), squeeze=False)[0]
+    figure = Figure(figsize=(1.6 + 3.2 * len(metrics), 1.3 + 0.32 * len(groups)))
+    axes = figure.subplots(1, len(metrics), squeeze=False, sharey=True)[0]
     colours = colormaps["viridis"](np.linspace(0.15, 0.85, len(groups)))
+    place = np.arange(len(groups))
     for axis, metric in zip(axes, metrics):
-        place = np.arange(len(groups))
         means = [group.mean(metric) or 0 for group in groups]
-        axis.bar(place, means, yerr=[group.std(metric) for group in groups], color=colours, capsize=3)
-        axis.set_xticks(place, [group.label for group in groups], rotation=30, ha="right", fontsize=9)
+        axis.barh(place, means, xerr=[group.std(metric) for group in groups], color=colours, capsize=3)
+        for y, mean in zip(place, means):
+            axis.annotate(f"{mean:.4f}", (mean, y), (6, 0), textcoords="offset points", va="center")
+        axis.set_xlim(right=1.25 * max(means) or 1)
         axis.set_title(metric_name(metric), fontsize=11)
-        axis.grid(axis="y", alpha=0.3)
+        axis.grid(axis="x", alpha=0.3)
+        axis.set_axisbelow(True)
+    axes[0].set_yticks(place, [group.label for group in groups], fontsize=9)
+    axes[0].invert_yaxis()
     figure.suptitle(title, fontsize=11)
     figure.tight_layout()
     figure.savefig(file, dpi=150)

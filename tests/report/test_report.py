@@ -10,6 +10,7 @@ from scipy.stats import ttest_ind
 
 from recbole_hns import run_recbole_hns
 from recbole_hns.cli import main
+from recbole_hns.report import _strategies
 from recbole_hns.report.collect import best_settings, collect, sweeps
 
 
@@ -163,6 +164,14 @@ def test_a_refit_is_reported_for_the_settings_that_validated_best():
         write_run("runs", "dns", 0, {"ndcg@10": score}, score=None, config={"refit": True}, M=M, N=200)
     labels = [group.label for group in best_settings(collect([Path("runs")]))]
     assert labels == ["DNS(10, 200)", "DNS(10, 200), refit"]
+
+
+def test_bars_compare_refits_with_refits():
+    for sampler, settings in (("uniform", {"N": 1}), ("dns", {"M": 5, "N": 200})):
+        for refit in (False, True):
+            write_run("runs", sampler, 0, {"ndcg@10": 0.2}, config={"refit": refit}, **settings)
+    ((_, compared),) = _strategies(best_settings(collect([Path("runs")])))
+    assert [group.label for group in compared] == ["BPR, refit", "DNS(5, 200), refit"]
 
 
 @pytest.mark.parametrize(
