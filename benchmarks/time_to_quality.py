@@ -205,8 +205,9 @@ def plot(curves: dict[str, list[dict[str, float]]], file: Path) -> None:
     )
     axes.set(xscale="log", xlabel="seconds of training", ylabel="Recall@50 (test)")
     axes.set_title("MF, d = 32, on Gowalla")
+    axes.xaxis.set_major_formatter("{x:g}")
     axes.grid(alpha=0.3)
-    axes.legend(loc="lower right")
+    axes.legend(loc="lower center")
     figure.savefig(file, dpi=150)
     plt.close(figure)
 
