@@ -23,7 +23,9 @@ def trainer_for(model, settings, **more):
 
 
 def test_the_learning_rate_decays_by_epoch(tiny):
-    trainer, loader = trainer_for("BPR", tiny, epochs=5, lr_step_size=2, lr_gamma=0.5)
+    trainer, loader = trainer_for(
+        "BPR", tiny, epochs=5, learning_rate=0.001, lr_step_size=2, lr_gamma=0.5
+    )
     rates = []
     original = trainer.sampled_loss
     trainer.sampled_loss = lambda batch: (
@@ -35,7 +37,7 @@ def test_the_learning_rate_decays_by_epoch(tiny):
 
 
 def test_without_a_step_size_the_learning_rate_stays(tiny):
-    trainer, loader = trainer_for("BPR", tiny, epochs=3)
+    trainer, loader = trainer_for("BPR", tiny, epochs=3, learning_rate=0.001)
     trainer.fit(loader, saved=False)
     assert trainer.optimizer.param_groups[0]["lr"] == 0.001
 
