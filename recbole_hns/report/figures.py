@@ -67,7 +67,7 @@ def plot_effect(sweep: Sweep, curves: Sequence[Curve], file: Path) -> None:
     from matplotlib.figure import Figure
 
     names = families(curves)
-    figure = Figure(figsize=(max(5.0, 3.6 * len(names)), 4.2))
+    figure = Figure(figsize=(max(5.0, 3.6 * len(names)) + 1, 4.2))
     axes = figure.subplots(1, len(names), squeeze=False)[0]
     for axis, name in zip(axes, names):
         own = sorted((curve for curve in curves if curve.metric == name), key=lambda c: c.K)
@@ -82,7 +82,7 @@ def plot_effect(sweep: Sweep, curves: Sequence[Curve], file: Path) -> None:
         axis.set_xlabel(symbol(sweep.key), fontsize=11)
         axis.set_title(name, fontsize=11)
         axis.grid(alpha=0.3)
-        axis.legend(fontsize=9)
+    axes[-1].legend(fontsize=9, loc="center left", bbox_to_anchor=(1.02, 0.5))  # the same in all panels
     axes[0].set_ylabel("relative to the curve's maximum (★)", fontsize=10)
     figure.suptitle(effect_title(sweep), fontsize=11)
     figure.tight_layout()
