@@ -72,12 +72,12 @@ def plot_effect(sweep: Sweep, curves: Sequence[Curve], file: Path) -> None:
     for axis, name in zip(axes, names):
         own = sorted((curve for curve in curves if curve.metric == name), key=lambda c: c.K)
         colours = colormaps["viridis"](np.linspace(0.15, 0.85, len(own)))
-        for curve, colour in zip(own, colours):
+        sizes = np.linspace(24, 11, len(own))  # maxima at the same place show as stars within stars
+        for curve, colour, size in zip(own, colours, sizes):
             place = np.arange(len(curve.x))
             axis.plot(place, curve.y, "o-", color=colour, ms=4, label=f"K = {curve.K}")
-            axis.plot(
-                place[curve.best], curve.y[curve.best], "*", color=colour, ms=16, mec="black", mew=0.6
-            )
+            best = place[curve.best], curve.y[curve.best]
+            axis.plot(*best, "*", color=colour, ms=size, mec="black", mew=0.6, zorder=3, clip_on=False)
         axis.set_xticks(np.arange(len(own[0].x)), [f"{x:g}" for x in own[0].x])
         axis.set_xlabel(symbol(sweep.key), fontsize=11)
         axis.set_title(name, fontsize=11)
