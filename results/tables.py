@@ -77,6 +77,22 @@ def before_and_after(summary: dict, metric: str) -> list[str]:
     return [cell(test, metric) for test in (summary["test"], summary["refit"]["test"])]
 
 
+def in_short() -> str:
+    """The README's table: NDCG@50 / Recall@50 of everything on Gowalla."""
+
+    def pair(numbers) -> str:
+        return " / ".join("–" if number is None else f"{number:.4f}" for number in numbers)
+
+    table = [["NDCG@50 / Recall@50", "paper", "ours", "ours, refit"]]
+    for study, model in (("gowalla-mf", "MF"), ("gowalla-lightgcn", "LightGCN")):
+        for name, summary in summaries(study, PAPER[study]).items():
+            label, *published = PAPER[study][name]
+            tests = (summary["test"], summary["refit"]["test"])
+            ours = [pair(test[m]["mean"] for m in ("ndcg@50", "recall@50")) for test in tests]
+            table.append([f"{model}, {label}", pair(published), *ours])
+    return rows(*table)
+
+
 def on_yelp() -> str:
     """What was chosen on yelp2018, and both of its usual metrics."""
     metrics = ("recall@20", "ndcg@20")
@@ -100,6 +116,7 @@ def after_refit(study: str, names: dict[str, str], metrics, digits: int = 4) -> 
 
 def main() -> None:
     """Print every table."""
+    print(f"README\n\n{in_short()}")
     for study, published in PAPER.items():
         names = {name: label for name, (label, *_) in published.items()}
         print(f"{study}\n\n{beside_the_paper(study)}")
