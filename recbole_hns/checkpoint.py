@@ -7,6 +7,7 @@ Both hold tensors and plain data only. Each is written beside the one before, wh
 
 from __future__ import annotations
 
+import itertools
 import os
 import pickle
 import warnings
@@ -23,7 +24,7 @@ import torch
 from recbole_hns.errors import HNSError
 
 FORMAT = 1
-LAST, PREVIOUS = ".last.pth", ".previous"
+LAST, PREVIOUS, CLAIM = ".last.pth", ".previous", ".claim"
 # What RecBole finds out about the machine and the launch, and trust, which is given anew each time.
 NOT_OF_THE_RUN = {"device", "nproc", "world_size", "ip", "port", "offset", "local_rank", "single_spec"}
 NOT_OF_THE_RUN |= {"trust_checkpoint"}
@@ -68,14 +69,33 @@ def is_there(file: Path) -> bool:
     return file.is_file() or previous_file(file).is_file()
 
 
-def unused_file(wanted: str | Path) -> Path:
-    """The name, or with a number behind it where another run has it: RecBole's end with the second."""
+def claim_file(wanted: str | Path) -> Path:
+    """The name, or with a number behind it where another run has it: RecBole's end with the second.
+
+    Of runs that begin at once each gets its own: the name is claimed, by a file that must be new, until
+    :func:`release_file` is called after the first checkpoint has been written.
+    """
     wanted = Path(wanted)
-    file, n = wanted, 1
-    while is_there(file) or is_there(last_file(file)):
-        n += 1
-        file = wanted.with_name(f"{wanted.stem}-{n}.pth")
-    return file
+    for n in itertools.count(1):
+        file = wanted if n == 1 else wanted.with_name(f"{wanted.stem}-{n}.pth")
+        try:
+            _claim_of(file).touch(exist_ok=False)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise _unwritable(file, error) from error
+        if not is_there(file) and not is_there(last_file(file)):
+            return file
+        release_file(file)
+
+
+def release_file(file: str | Path) -> None:
+    """The name has a file now, or is not needed any more."""
+    _claim_of(Path(file)).unlink(missing_ok=True)
+
+
+def _claim_of(file: Path) -> Path:
+    return file.with_name(file.name + CLAIM)
 
 
 def runs_in(folder: Path) -> Iterator[Path]:
@@ -108,7 +128,11 @@ def write_checkpoint(content: dict[str, Any], file: str | Path) -> None:
         _sync_folder(file.parent)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        raise HNSError(f"checkpoint {file} cannot be written: {error.strerror}.") from error
+        raise _unwritable(file, error) from error
+
+
+def _unwritable(file: Path, error: OSError) -> HNSError:
+    return HNSError(f"checkpoint {file} cannot be written: {error.strerror}.")
 
 
 def _sync_folder(folder: Path) -> None:

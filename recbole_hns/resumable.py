@@ -15,12 +15,13 @@ from recbole.trainer import Trainer
 from recbole_hns.checkpoint import (
     FORMAT,
     best_file,
+    claim_file,
     is_there,
     last_file,
     plain_data,
     plain_settings,
     read_checkpoint,
-    unused_file,
+    release_file,
     use_previous,
     write_checkpoint,
 )
@@ -44,7 +45,6 @@ class ResumableMixin:
 
     def __init__(self, config, model):
         super().__init__(config, model)
-        self.saved_model_file = str(unused_file(self.saved_model_file))
         self.stop = StopRequest()
         self.history: list[dict] = []  # of every epoch: its loss, times and validation
         self.data_print: str | None = None
@@ -57,7 +57,7 @@ class ResumableMixin:
             "final": plain_settings(config.final_config_dict),
         }
         self._built = tensors_of(model)
-        self._saves = False
+        self._saves = self._has_name = False
         self._epoch, self._batch, self._loss, self._seconds = 0, 0, None, 0.0
         self._started = time.perf_counter()
         self._pending: dict[str, Any] | None = None  # a loaded moment that is not restored yet
@@ -69,6 +69,12 @@ class ResumableMixin:
     def last_file(self) -> Path:
         """Where the run's last state is."""
         return last_file(self.saved_model_file)
+
+    def _claim_name(self) -> None:
+        """Before the first checkpoint: no other run is to write to the same files."""
+        if self._saves and not self._has_name:
+            self.saved_model_file = str(claim_file(self.saved_model_file))
+            self._has_name = True
 
     def _save_checkpoint(self, epoch, verbose=True, **kwargs):
         """The model, under RecBole's name for the best one."""
@@ -89,8 +95,11 @@ class ResumableMixin:
         """Everything, to go on before a batch of an epoch."""
         if not self._saves:
             return
-        self._refuse_broken_parameters()
-        write_checkpoint(self.run_state(epoch, batch, moment), self.last_file)
+        try:
+            self._refuse_broken_parameters()
+            write_checkpoint(self.run_state(epoch, batch, moment), self.last_file)
+        finally:
+            release_file(self.saved_model_file)
         self.stop.checkpoint = self.last_file
 
     def mark_finished(self) -> None:
@@ -174,7 +183,7 @@ class ResumableMixin:
         if state.get("read_from", str(file)) != str(file):
             use_previous(Path(file))
         if "moment" in state:
-            self.saved_model_file = str(best_file(file))
+            self.saved_model_file, self._has_name = str(best_file(file)), True
             if self.best_valid_result is not None and not is_there(Path(self.saved_model_file)):
                 raise HNSError(
                     f"{file} cannot go on without its best model so far, {self.saved_model_file}."

@@ -44,6 +44,7 @@ class HNSTrainerMixin(ResumableMixin):
         """RecBole's ``fit``, after the sampler has been built."""
         self.prepare(train_data)
         self._saves = saved and bool(self.config["single_spec"])
+        self._claim_name()
         if self._pending is not None and "moment" not in self._pending:
             # RecBole's own checkpoint stays as it is; ours begin with what it holds.
             self._save_checkpoint(self.start_epoch - 1, verbose=verbose)

@@ -2,6 +2,7 @@
 
 import os
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from recbole.trainer import Trainer
 from recbole.utils import init_seed
 
 from recbole_hns import HNSError, checkpoint, run_recbole_hns
-from recbole_hns.checkpoint import read_checkpoint, unused_file, write_checkpoint
+from recbole_hns.checkpoint import claim_file, read_checkpoint, release_file, write_checkpoint
 from recbole_hns.cli import main
 from recbole_hns.seeding import random_states, restore_random_states
 
@@ -191,9 +192,24 @@ def test_numpys_numbers_become_pythons_and_other_objects_are_refused():
 
 def test_two_runs_of_the_same_second_have_files_of_their_own(tmp_path):
     first = tmp_path / "BPR-now.pth"
-    assert unused_file(first) == first
+    assert claim_file(first) == first
+    assert claim_file(first).name == "BPR-now-2.pth"  # though nothing has been written yet
     write_checkpoint(CONTENT, tmp_path / "BPR-now.last.pth")
-    assert unused_file(first).name == "BPR-now-2.pth"
+    release_file(first)
+    assert claim_file(first).name == "BPR-now-3.pth"
+    release_file(tmp_path / "BPR-now-2.pth")
+    assert claim_file(first).name == "BPR-now-2.pth"
+
+
+def test_runs_that_begin_at_once_never_share_a_name(tmp_path):
+    with ThreadPoolExecutor(8) as pool:
+        names = list(pool.map(lambda _: claim_file(tmp_path / "BPR-now.pth"), range(64)))
+    assert len(set(names)) == 64
+
+
+def test_a_folder_that_cannot_be_written_to_is_named(tmp_path):
+    with pytest.raises(HNSError, match=r"BPR-now\.pth cannot be written: No such file"):
+        claim_file(tmp_path / "missing" / "BPR-now.pth")
 
 
 def test_random_states_come_back():

@@ -296,3 +296,14 @@ def test_a_sequential_model_trains_in_mixed_precision(tiny):
     trainer, loader = trainer_for("SASRec", tiny, **more, epochs=1)
     trainer.fit(loader, saved=False)
     assert math.isfinite(trainer.history[0]["train_loss"])
+
+
+def test_trainers_built_before_either_saves_keep_their_own_checkpoints(tiny):
+    (first, loader), (second, _) = (trainer_for("BPR", tiny, epochs=1) for _ in range(2))
+    second.saved_model_file = first.saved_model_file  # as for runs that begin in the same second
+    first.fit(loader, verbose=False)
+    second.fit(loader, verbose=False)
+    assert second.saved_model_file != first.saved_model_file
+    assert first.last_file.is_file()
+    assert second.last_file.is_file()
+    assert not list(first.last_file.parent.glob("*.claim"))
