@@ -103,7 +103,7 @@ def plot_strategies(groups: Sequence[Group], metrics: Sequence[str], title: str,
         axis.barh(place, means, xerr=[group.std(metric) for group in groups], color=colours, capsize=3)
         for y, mean in zip(place, means):
             axis.annotate(f"{mean:.4f}", (mean, y), (6, 0), textcoords="offset points", va="center")
-        axis.set_xlim(right=1.25 * max(means) or 1)
+        axis.set_xlim(right=1.3 * max(means) or 1)
         axis.set_title(metric_name(metric), fontsize=11)
         axis.grid(axis="x", alpha=0.3)
         axis.set_axisbelow(True)
