@@ -7,6 +7,7 @@ closed form: autograd would keep four (B, n) tensors for the backward pass and m
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import ModuleType
 from typing import ClassVar
 
 import torch
@@ -45,6 +46,31 @@ class PairLoss:
         """
         raise NotImplementedError
 
+    def over_all(
+        self,
+        r_ci: torch.Tensor,
+        scores: torch.Tensor,
+        owner: torch.Tensor,
+        n: torch.Tensor,
+        kernels: ModuleType,
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """The loss summed over pairs with all n₋ negatives of their user, p = 1/n₋, and its gradients.
+
+        ``scores`` (U, n_items) are the users', −∞ for what is no negative, and may be overwritten;
+        ``owner`` (P,), ascending, says whose each pair is. The gradients are by r_ci (P,) and by the
+        scores, of all pairs of a user together.
+        """
+        value, g_ci, G = 0.0, torch.empty_like(r_ci), torch.zeros_like(scores)
+        for part in torch.arange(len(r_ci), device=r_ci.device).split(len(scores)):
+            rows = owner[part]
+            p = 1 / n[rows, None]  # and so is q
+            more, g_ci[part], g_cj = self.value_and_gradients(
+                r_ci[part], scores[rows], p, n[rows, None], p.log()
+            )
+            value = value + more
+            G.index_add_(0, rows, g_cj)
+        return value, g_ci, G
+
 
 class SeparableLoss(PairLoss):
     """Σ_j p_cij ℓ(r_ci − r_cj): a subclass writes ℓ and its slope as functions of v = r_cj − r_ci."""
@@ -81,6 +107,13 @@ class BPR(SeparableLoss):
     def slope_(self, v):
         """σ(v)."""
         return v.sigmoid_()
+
+    def over_all(self, r_ci, scores, owner, n, kernels):
+        """By a kernel where there is one: e^r_cj is computed once for all positives of a user."""
+        if kernels.bpr_over_all is None:
+            return super().over_all(r_ci, scores, owner, n, kernels)
+        values, sums, G = kernels.bpr_over_all(r_ci, scores, owner)
+        return (values / n).sum(), -sums / n[owner], G.div_(n[:, None])
 
 
 @dataclass(frozen=True)
@@ -210,39 +243,44 @@ CHUNK_NUMBERS = {"cpu": 1 << 20, "other": 1 << 23}
 class AllPairsLoss(torch.autograd.Function):
     """1/|B| of the losses of pairs with every item j that the context's user did not take, p = 1/n₋.
 
-    The gradient is found on the way, chunk by chunk, so that no (B, n_items) tensor is kept. ``taken``
-    are the pairs of the batch, ascending, and the items that are no negatives of theirs; item 0, the
-    padding, is nobody's.
+    A user's items are scored once for all pairs of the batch that are the user's. The gradient is found
+    on the way, chunk by chunk, so that no (B, n_items) tensor is kept. ``taken(users)`` are places in
+    ``users`` and the items that are no negatives there; item 0, the padding, is nobody's.
     """
 
     @staticmethod
-    def forward(ctx, context, items, rows, positives, taken, n_neg, pair_loss):
+    def forward(ctx, context, items, rows, positives, users, n_neg, taken, pair_loss, kernels):
         B = len(rows)
         grad_context, grad_items = torch.zeros_like(context), torch.zeros_like(items)
         loss = context.new_zeros((), dtype=torch.float64)
         numbers = CHUNK_NUMBERS["cpu" if items.device.type == "cpu" else "other"]
-        step = max(1, numbers // len(items))
-        taken_before = torch.searchsorted(taken[0], torch.arange(0, B + step, step, device=rows.device))
-        for k, first in enumerate(range(0, B, step)):
-            part = slice(first, first + step)
-            C, i, n = context[rows[part]], positives[part], n_neg[part, None]
-            own = slice(taken_before[k], taken_before[k + 1])
-            scores = C @ items.T  # (b, n_items)
-            r_ci = scores.gather(1, i[:, None])[:, 0]
-            scores[taken[0][own] - first, taken[1][own]] = -torch.inf
+        # Pairs of one context are of one user; the first of them stands for all.
+        everyone, owner = rows.unique(return_inverse=True)
+        order = owner.argsort(stable=True)
+        ends = owner.bincount().cumsum(0).tolist()
+        step, begin = max(1, numbers // len(items)), 0
+        for first in range(0, len(everyone), step):
+            last = min(first + step, len(everyone))
+            pairs, begin = order[begin : ends[last - 1]], ends[last - 1]
+            own, contexts, i = owner[pairs] - first, everyone[first:last], positives[pairs]
+            whose = users.new_empty(last - first).scatter_(0, own, users[pairs])
+            n = n_neg.new_empty(last - first).scatter_(0, own, n_neg[pairs])
+            C = context[contexts]
+            scores = C @ items.T  # (U, n_items)
+            r_ci = scores[own, i]
+            scores[taken(whose)] = -torch.inf
             scores[:, 0] = -torch.inf
-            p = 1 / n  # and so is q
-            value, g_ci, g_cj = pair_loss.value_and_gradients(r_ci, scores, p, n, p.log())
+            value, g_ci, G = pair_loss.over_all(r_ci, scores, own, n, kernels)
             loss += value / B
-            g_ci, g_cj = g_ci.div_(B)[:, None], g_cj.div_(B)
-            grad_context.index_add_(0, rows[part], g_cj @ items + g_ci * items[i])
-            grad_items.addmm_(g_cj.T, C)
-            grad_items.index_add_(0, i, g_ci * C)
-        ctx.gradients = grad_context, grad_items
+            g_ci = g_ci[:, None]
+            grad_context[contexts] = (G @ items).index_add_(0, own, g_ci * items[i]).div_(B)
+            grad_items.addmm_(G.T, C)
+            grad_items.index_add_(0, i, g_ci * C[own])
+        ctx.gradients = grad_context, grad_items.div_(B)
         return loss.to(context.dtype)
 
     @staticmethod
     def backward(ctx, grad):
         gradients = [gradient.mul_(grad) for gradient in ctx.gradients]
         ctx.gradients = None  # spent, as above
-        return (*gradients, None, None, None, None, None)
+        return (*gradients, *[None] * 7)

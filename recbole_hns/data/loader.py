@@ -21,7 +21,8 @@ class PositiveLoader:
     """Batches of ``train_batch_size`` positives, cut as slices out of one permutation per epoch.
 
     It offers what RecBole's trainers ask of a train loader. The permutation derives from ``seed``
-    and the epoch alone, so that a pass can begin anywhere in it.
+    and the epoch alone, so that a pass can begin anywhere in it. For a method that wants the pairs of a
+    user together it is a permutation of the users.
     """
 
     first = 0  # the batch that the next pass begins with
@@ -53,8 +54,11 @@ class PositiveLoader:
             return torch.tensor(list(self.sampler))
         if not self.shuffle:
             return torch.arange(n)
-        seed = derive_seed(self.config["seed"], self.epoch)
-        return torch.randperm(n, generator=torch.Generator().manual_seed(seed))
+        generator = torch.Generator().manual_seed(derive_seed(self.config["seed"], self.epoch))
+        if not self.config.spec.method.by_user:
+            return torch.randperm(n, generator=generator)
+        place = torch.randperm(self._dataset.user_num, generator=generator)
+        return place[self._dataset.inter_feat[self._dataset.uid_field]].argsort(stable=True)
 
     def __iter__(self) -> Iterator[Interaction]:
         columns = self._dataset.inter_feat.interaction

@@ -26,6 +26,11 @@ Both modules keep one contract, and one test suite runs over both:
     finite numbers in row u of ``scores`` are greater, a tie counting one half, (P,); and how many
     numbers of row u are finite, −1 if one is NaN, (U,).
 
+``bpr_over_all(r_ci, scores, owner) -> (values, sums, G)``, or None where torch does as well
+    For pairs (P,) of the users ``owner`` (P,), ascending, and all of a user's scores (U, n_items), −∞
+    for what is no negative: Σ_i Σ_j ℓ(r_ci − r_cj) of each user (U,), Σ_j σ(r_cj − r_ci) of each
+    pair (P,) and Σ_i σ(r_cj − r_ci), which overwrites the scores.
+
 Candidates that blocks of pairs share are scored by matrix products, in :mod:`.blocks`, for both.
 
 ``context`` is (n_contexts, d), ``rows`` (B,) int64 says which of its rows each pair uses, ``items``

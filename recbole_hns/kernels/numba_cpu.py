@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from recbole_hns.kernels import Candidates, DrawTables, SharedCandidates, blocks
+from recbole_hns.kernels.numba_all import bpr_over_all  # noqa: F401
 from recbole_hns.kernels.numba_base import GOLDEN, array, below, jit, mix, split
 from recbole_hns.kernels.numba_rows import RowSet
 from recbole_hns.kernels.numba_tree import draw_kernel  # noqa: F401

@@ -10,6 +10,8 @@ from recbole_hns.kernels.torch_tree import draw_kernel  # noqa: F401
 # Rows are worked off in chunks whose gathered (rows, N, d) block stays below this many numbers.
 CHUNK_NUMBERS = 1 << 23
 
+bpr_over_all = None  # the loss's own loop over the pairs is as good
+
 
 def draw(
     tables: DrawTables, users: torch.Tensor, N: int, block: int, generator: torch.Generator

@@ -21,6 +21,7 @@ class Method:
     knows_q: ClassVar[bool] = True  # whether the pool's q is the probability of what it draws
     pair_loss: ClassVar[str | None] = None  # the one pair_loss that the method is defined with, if so
     dense_gradient: ClassVar[bool] = False  # whether a step's gradient reaches every item
+    by_user: ClassVar[bool] = False  # whether batches are to hold the pairs of a user together
 
     def check(self, N: int | None) -> None:
         """Refuse settings that contradict each other."""

@@ -16,12 +16,13 @@ from recbole_hns.sampler.sampler import NegativeSampler
 class NonSampling(Method):
     """p_cij = 1/n₋ for all n₋ negatives of the context: the loss itself, and its exact gradient.
 
-    The paper's Non-Sampling strategy (section 1). A step costs matrix products of B × items.
+    The paper's Non-Sampling strategy (section 1). A step costs matrix products of its users × items, so
+    its batches hold all pairs of a user together: the more pairs a user has in one, the fewer users.
     """
 
     takes = ()
     needs_vectors = needs_pair_loss = "ranks against all items at once"
-    dense_gradient = True
+    dense_gradient = by_user = True
 
     def beta(self, N: None) -> float:
         """1: the full BPR loss optimises AUC."""
@@ -31,10 +32,17 @@ class NonSampling(Method):
 class AllNegatives:
     """All negatives of each pair: :class:`~.negatives.Negatives` without a list of them."""
 
-    def __init__(self, pool: Pool, users: torch.Tensor, pairs: torch.Tensor, items: torch.Tensor):
+    def __init__(self, pool: Pool, users: torch.Tensor):
         self.pool, self.users = pool, users
-        self.pairs, self.items = pairs, items  # (P,) each: which pair's user took which item
         self.n_neg = pool.negatives_of(users).float()  # (B,)
+
+    def taken(self, users: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Places in ``users`` and the items that the user there took, both (P,)."""
+        tables, device = self.pool.tables, users.device
+        first, n_pos = tables.indptr[users], tables.indptr[users + 1] - tables.indptr[users]
+        places = torch.repeat_interleave(torch.arange(len(users), device=device), n_pos)
+        nth = torch.arange(len(places), device=device) - (n_pos.cumsum(0) - n_pos)[places]
+        return places, tables.items[first[places] + nth].long()
 
     def loss(self, query, pair_loss: PairLoss) -> torch.Tensor:
         """The mean loss of the pairs, each with all negatives j of its context, p_cij = 1/n₋."""
@@ -43,17 +51,20 @@ class AllNegatives:
             query.items,
             query.rows,
             query.positives.ids[:, 0].long(),
-            (self.pairs, self.items),
+            self.users,
             self.n_neg,
+            self.taken,
             pair_loss,
+            query.kernels,
         )
 
     def mass(self, n_items: int) -> torch.Tensor:
         """The weight that falls on each item, (n_items,)."""
         weight = 1 / self.n_neg
-        taken = torch.zeros(n_items, device=weight.device)
-        taken.index_add_(0, self.items, weight[self.pairs])
-        total = weight.sum() - taken
+        places, items = self.taken(self.users)
+        total = weight.sum() - torch.zeros(n_items, device=weight.device).index_add_(
+            0, items, weight[places]
+        )
         total[0] = 0
         return total
 
@@ -68,9 +79,4 @@ class NonSamplingSampler(NegativeSampler):
     @torch.no_grad()
     def select(self, users: torch.Tensor, query) -> AllNegatives:
         """All negatives."""
-        tables = self.pool.tables
-        first, n_pos = tables.indptr[users], tables.indptr[users + 1] - tables.indptr[users]
-        pairs = torch.repeat_interleave(torch.arange(len(users), device=users.device), n_pos)
-        place = torch.arange(len(pairs), device=users.device) - (n_pos.cumsum(0) - n_pos)[pairs]
-        items = tables.items[first[pairs] + place].long()
-        return AllNegatives(self.pool, users, pairs, items)
+        return AllNegatives(self.pool, users)

@@ -1,3 +1,4 @@
+import itertools
 import socket
 from pathlib import Path
 
@@ -38,6 +39,18 @@ def test_the_order_depends_on_seed_and_epoch_alone(tiny):
     assert pairs_of(first) != epoch_0
     torch.manual_seed(2)
     assert pairs_of(second) == epoch_0
+
+
+def test_non_sampling_sees_the_pairs_of_a_user_together_and_users_shuffled(tiny):
+    config, train_data, *_ = prepare(**tiny, sampler="non_sampling", train_batch_size=64)
+    loader, feat = positives_only(config, train_data), train_data._dataset.inter_feat
+    seen = pairs_of(loader)
+    assert sorted(seen) == sorted(zip(feat["user_id"].tolist(), feat["item_id"].tolist()))
+    stretches = [user for user, _ in itertools.groupby(user for user, _ in seen)]
+    assert sorted(stretches) == sorted(set(feat["user_id"].tolist()))
+    assert stretches != sorted(stretches)
+    loader.set_epoch(1)
+    assert pairs_of(loader) != seen
 
 
 def test_shuffle_false_keeps_the_order(tiny):
