@@ -8,15 +8,10 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 from scipy.stats import spearmanr
-from tables import HERE, PAPER, summaries
+from tables import HERE, OPAUC, PAPER, summaries
 
 STUDY = "gowalla-mf"
-PANELS = {
-    "opauc@1": "AUC",
-    "opauc@0.1": "OPAUC(0.1)",
-    "opauc@0.01": "OPAUC(0.01)",
-    "opauc@0.001": "OPAUC(0.001)",
-}
+PANELS = dict(reversed(OPAUC.items()))
 
 
 def main() -> None:

@@ -31,7 +31,12 @@ PAPER = {  # NDCG@50, Recall@50 on Gowalla: the tables of Shi et al., WWW 2023
     },
 }
 YELP = {"uniform": "BPR", "dns": "DNS(M, N)", "softmax_v": "Softmax-v(ρ, N)"}  # not the paper's Yelp
-OPAUC = ("opauc@0.001", "opauc@0.01", "opauc@0.1", "opauc@1")
+OPAUC = {
+    "opauc@0.001": "OPAUC(0.001)",
+    "opauc@0.01": "OPAUC(0.01)",
+    "opauc@0.1": "OPAUC(0.1)",
+    "opauc@1": "AUC",
+}
 SHOWN = ("M", "N", "rho", "tau", "lam", "max_trials")
 
 
@@ -107,7 +112,7 @@ def on_yelp() -> str:
 
 def after_refit(study: str, names: dict[str, str], metrics, digits: int = 4) -> str:
     """Any metrics, after the refit."""
-    table = [["method", *map(metric_name, metrics)]]
+    table = [["method", *(OPAUC.get(metric) or metric_name(metric) for metric in metrics)]]
     for name, summary in summaries(study, names).items():
         test = summary["refit"]["test"]
         table.append([names[name], *(cell(test, metric, digits) for metric in metrics)])
