@@ -15,4 +15,5 @@ $tune --sampler=pris_u    --search=$study/search/pris_u.yaml    --name=pris_u
 $tune --sampler=pris_p    --search=$study/search/pris_p.yaml    --name=pris_p
 $tune --sampler=irgan     --search=$study/search/irgan.yaml     --name=irgan
 $tune --sampler=kernel    --search=$study/search/kernel.yaml    --name=kernel
+$tune --sampler=non_sampling --search=$study/search/non_sampling.yaml --name=non_sampling
 recbole-hns report $folder --output=$folder/report --title="MF on Gowalla" --metrics=ndcg@50,recall@50
