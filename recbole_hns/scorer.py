@@ -48,6 +48,28 @@ class PairScores(torch.autograd.Function):
         return (*grads, None, None, None, None, None, None)
 
 
+class SquaredNorms(torch.autograd.Function):
+    """Σ_r mass_r ‖table_r‖², the squared norms of rows as often as they occur.
+
+    Its gradient, 2 mass_r table_r, is one pass over the table, or over the rows that occur where the
+    table takes sparse gradients.
+    """
+
+    @staticmethod
+    def forward(ctx, table, mass, sparse):
+        ctx.rows = mass.nonzero()[:, 0] if sparse else None
+        values = table[ctx.rows] if sparse else table
+        mass = mass[ctx.rows] if sparse else mass
+        ctx.save_for_backward(table, values, mass)
+        return torch.dot(mass, torch.linalg.vector_norm(values, dim=1).square_())
+
+    @staticmethod
+    def backward(ctx, grad):
+        table, values, mass = ctx.saved_tensors
+        gradient = values * (2 * grad * mass)[:, None]
+        return gradient if ctx.rows is None else _sparse(table, ctx.rows, gradient), None, None
+
+
 def _sparse(table: torch.Tensor, rows: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
     """A gradient of the table that is zero but for some rows."""
     return torch.sparse_coo_tensor(rows[None], values, table.shape, check_invariants=False)
@@ -228,15 +250,42 @@ class DotScorer(Scorer):
         """What the model adds to its pair loss; None for nothing."""
         return None
 
+    def squared_norms(self, batch: Interaction, negatives: Negatives) -> list[torch.Tensor]:
+        """Σ ‖·‖² over the batch's users, positives and negatives, a negative counting p_cij times.
+
+        Summed per row of the embedding tables, so that no (B, n, d) copy is gathered.
+        """
+        users, items = self.model.user_embedding.weight, self.model.item_embedding.weight
+        once = torch.ones(len(batch), device=users.device)
+        masses = [
+            (users, _mass(users, batch[self.model.USER_ID], once)),
+            (items, _mass(items, batch[self.model.ITEM_ID], once)),
+            (items, negatives.mass(len(items))),
+        ]
+        return [SquaredNorms.apply(table, mass, self.sparse) for table, mass in masses]
+
 
 class MFScorer(DotScorer):
-    """Matrix factorisation, RecBole's ``BPR``."""
+    """Matrix factorisation, RecBole's ``BPR``, with the ``reg_weight`` that RecBole gives to LightGCN.
+
+    A row is regularised as often as it occurs, where ``weight_decay`` pulls at all rows alike.
+    """
 
     sparse_gradient = True
+
+    def __init__(self, model: BPR, dataset: Dataset, *args):
+        super().__init__(model, dataset, *args)
+        self.reg_weight = dataset.config["reg_weight"]
 
     def vectors(self):
         """The embedding tables themselves."""
         return self.model.user_embedding.weight, self.model.item_embedding.weight
+
+    def regulariser(self, batch, negatives):
+        """``reg_weight``/2 of a pair's squared norms."""
+        if not self.reg_weight:
+            return None
+        return self.reg_weight * sum(self.squared_norms(batch, negatives)) / len(batch) / 2
 
 
 class LightGCNScorer(DotScorer):
@@ -258,19 +307,9 @@ class LightGCNScorer(DotScorer):
         return torch.split(E, [model.n_users, model.n_items])
 
     def regulariser(self, batch, negatives):
-        """``EmbLoss`` of the layer-0 embeddings, a negative counting p_cij times.
-
-        The squared norms are summed per row of the tables, so no (B, n, d) copy is gathered.
-        """
+        """``EmbLoss`` of the layer-0 embeddings, a negative counting p_cij times."""
         model, B = self.model, len(batch)
-        users, items = model.user_embedding.weight, model.item_embedding.weight
-        once = torch.ones(B, device=users.device)
-        user_norms, item_norms = users.square().sum(dim=1), items.square().sum(dim=1)
-        squares = (
-            _mass(users, batch[model.USER_ID], once) @ user_norms,
-            _mass(items, batch[model.ITEM_ID], once) @ item_norms,
-            negatives.mass(len(items)) @ item_norms,
-        )
+        squares = self.squared_norms(batch, negatives)
         if model.require_pow:
             return model.reg_weight * sum(squares) / B / 2
         return model.reg_weight * sum(square.sqrt() for square in squares) / B

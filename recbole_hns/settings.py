@@ -313,6 +313,10 @@ MODELS: dict[str, Allowed] = {
 }
 
 
+# What our property files add to models of RecBole that have no such setting.
+ADDED: dict[str, Allowed] = {"reg_weight": RATE}
+
+
 def check_settings(final: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
     """Refuse the first setting that cannot be: by the table, else by the kind of RecBole's default.
 
@@ -330,6 +334,8 @@ def check_settings(final: Mapping[str, Any], defaults: Mapping[str, Any]) -> Non
                 allowed.check(key, value)
         elif key in defaults:
             check_like(key, value, defaults[key])
+        elif key in ADDED:
+            ADDED[key].check(key, value)
 
 
 def check_like(key: str, value: Any, default: Any) -> None:

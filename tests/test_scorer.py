@@ -21,7 +21,7 @@ RULES = [Uniform(), DNS(3), Softmax(0.5), SoftmaxV(1.0)]
 
 @pytest.fixture(params=["BPR", "LightGCN"])
 def model_and_data(request, tiny):
-    config, train_data, *_ = prepare(request.param, **tiny, embedding_size=16)
+    config, train_data, *_ = prepare(request.param, **tiny, embedding_size=16, reg_weight=0.1)
     torch.manual_seed(3)
     model = config.model_class(config, train_data._dataset)
     return model, train_data._dataset
@@ -32,7 +32,7 @@ def a_batch(dataset, B=50):
 
 
 def composed_loss(model, batch, negatives):
-    """Σ p ℓ by gathers and autograd, with the model's own forward."""
+    """Σ p ℓ + 0.1/2 Σ ‖·‖² by gathers and autograd, with the model's own forward."""
     users, positives = batch["user_id"], batch["item_id"]
     if isinstance(model, LightGCN):
         user_all, item_all = model.forward()
@@ -42,14 +42,12 @@ def composed_loss(model, batch, negatives):
     r_ci = (c * item_all[positives]).sum(-1)
     r_cj = (c[:, None] * item_all[ids]).sum(-1)
     loss = (negatives.weights * F.softplus(-(r_ci[:, None] - r_cj))).sum(1).mean()
-    if isinstance(model, LightGCN):
-        ego = (
-            model.user_embedding(users).square().sum()
-            + model.item_embedding(positives).square().sum()
-            + (negatives.weights * model.item_embedding(ids).square().sum(-1)).sum()
-        )
-        loss = loss + model.reg_weight * ego / len(users) / 2
-    return loss
+    squares = (
+        model.user_embedding(users).square().sum()
+        + model.item_embedding(positives).square().sum()
+        + (negatives.weights * model.item_embedding(ids).square().sum(-1)).sum()
+    )
+    return loss + 0.1 * squares / len(users) / 2
 
 
 @pytest.mark.parametrize("block", [1, 8])
@@ -84,6 +82,27 @@ def test_no_gradient_flows_through_the_weights(model_and_data, kernels):
     with torch.no_grad():
         negatives = SoftmaxV(1.0).choose(pool.draw(batch["user_id"], 20), query)
     assert not negatives.weights.requires_grad
+
+
+@pytest.mark.parametrize("rule", RULES, ids=str)
+def test_gradients_of_single_rows_are_those_of_whole_tables(tiny, kernels, rule):
+    """As sparse_adam takes them, regulariser included."""
+    config, train_data, *_ = prepare("BPR", **tiny, reg_weight=0.1)
+    dataset, batch = train_data._dataset, a_batch(train_data._dataset)
+    model = config.model_class(config, dataset)
+    scorer = make_scorer(model, dataset, kernels)
+    pool = UniformPool("train", dataset, kernels=kernels).set_phase("train")
+    with torch.no_grad():
+        negatives = rule.choose(pool.draw(batch["user_id"], 20), scorer.encode(batch))
+    grads = []
+    for sparse in (False, True):
+        model.zero_grad()
+        model.user_embedding.sparse = model.item_embedding.sparse = sparse
+        scorer.loss(batch, scorer.encode(batch), negatives, None).backward()
+        assert all(p.grad.is_sparse == sparse for p in model.parameters())
+        grads.append([p.grad.to_dense() for p in model.parameters()])
+    for dense, sparse in zip(*grads):
+        torch.testing.assert_close(sparse, dense, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("require_pow", [True, False])

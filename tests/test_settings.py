@@ -65,6 +65,8 @@ def test_what_recbole_can_use_is_allowed(key):
         ({"model": "NGCF", "hidden_size_list": 64}, ["hidden_size_list=64", "[64, 64, 64]"]),
         ({"model": "NGCF", "hidden_size_list": [64, 0]}, ["hidden_size_list=0", "from 1"]),
         ({"model": "NGCF", "message_dropout": 1.0}, ["message_dropout=1.0", "below 1"]),
+        ({"model": "BPR", "reg_weight": -0.1}, ["reg_weight=-0.1", "0 to 1000"]),
+        ({"model": "BPR", "reg_weight": "none"}, ["reg_weight='none'"]),
         ({"model": "HGN", "reg_weight": [0.1]}, ["reg_weight=[0.1]", "a list of 2 numbers"]),
         ({"model": "HGN", "weight_decay": 0.1}, ["reg_weight=[0.0, 0.0]", "weight_decay=0.1"]),
         ({"dataset": "../ml-100k"}, ["dataset='../ml-100k'", "name of a folder"]),
