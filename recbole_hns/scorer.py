@@ -180,9 +180,10 @@ class Scorer:
         dataset: Dataset,
         kernels: ModuleType,
         pair_loss: PairLoss = DEFAULT_LOSS,
+        reg_weight: float = 0.0,  # for a model that has none of its own
     ):
         self.model, self.dataset, self.kernels = model, dataset, kernels
-        self.pair_loss = pair_loss
+        self.pair_loss, self.reg_weight = pair_loss, reg_weight
 
     def encode(self, batch: Interaction):
         """The batch's query: done once per step, used for choosing negatives and for the loss."""
@@ -273,10 +274,6 @@ class MFScorer(DotScorer):
 
     sparse_gradient = True
 
-    def __init__(self, model: BPR, dataset: Dataset, *args):
-        super().__init__(model, dataset, *args)
-        self.reg_weight = dataset.config["reg_weight"]
-
     def vectors(self):
         """The embedding tables themselves."""
         return self.model.user_embedding.weight, self.model.item_embedding.weight
@@ -328,6 +325,8 @@ def make_scorer(
     dataset: Dataset,
     kernels: ModuleType,
     pair_loss: PairLoss = DEFAULT_LOSS,
+    reg_weight: float = 0.0,
 ) -> Scorer:
     """The fast scorer where the model is exactly one we know, its own loss otherwise."""
-    return FAST_SCORERS.get(type(model), OwnLossScorer)(model, dataset, kernels, pair_loss)
+    scorer = FAST_SCORERS.get(type(model), OwnLossScorer)
+    return scorer(model, dataset, kernels, pair_loss, reg_weight)

@@ -62,7 +62,8 @@ class HNSTrainerMixin(ResumableMixin):
         rank = config["local_rank"] + (config["offset"] or 0)
         kernels = get_kernels(config.spec.backend, self.device)
         self._know_data(train_data)
-        self.scorer = make_scorer(self.model, dataset, kernels, config.spec.pair_loss)
+        loss = config.spec.pair_loss, config["reg_weight"]
+        self.scorer = make_scorer(self.model, dataset, kernels, *loss)
         self.sampler = make_sampler(config.spec, dataset, self.device, config["seed"], rank)
         self._log_hardness()
 

@@ -54,7 +54,7 @@ def composed_loss(model, batch, negatives):
 @pytest.mark.parametrize("rule", RULES, ids=str)
 def test_fused_gradient_is_autograds(model_and_data, kernels, rule, block):
     model, dataset = model_and_data
-    scorer = make_scorer(model, dataset, kernels)
+    scorer = make_scorer(model, dataset, kernels, reg_weight=0.1)
     pool = UniformPool("train", dataset, block=block, kernels=kernels).set_phase("train")
     batch = a_batch(dataset)
     query = scorer.encode(batch)
@@ -87,10 +87,10 @@ def test_no_gradient_flows_through_the_weights(model_and_data, kernels):
 @pytest.mark.parametrize("rule", RULES, ids=str)
 def test_gradients_of_single_rows_are_those_of_whole_tables(tiny, kernels, rule):
     """As sparse_adam takes them, regulariser included."""
-    config, train_data, *_ = prepare("BPR", **tiny, reg_weight=0.1)
+    config, train_data, *_ = prepare("BPR", **tiny)
     dataset, batch = train_data._dataset, a_batch(train_data._dataset)
     model = config.model_class(config, dataset)
-    scorer = make_scorer(model, dataset, kernels)
+    scorer = make_scorer(model, dataset, kernels, reg_weight=0.1)
     pool = UniformPool("train", dataset, kernels=kernels).set_phase("train")
     with torch.no_grad():
         negatives = rule.choose(pool.draw(batch["user_id"], 20), scorer.encode(batch))

@@ -15,6 +15,7 @@ from recbole_hns.trainer import HNSTrainerMixin, make_trainer
 
 
 def trainer_for(model, settings, **more):
+    torch.manual_seed(0)  # RecBole splits the data by torch's global generator
     config, train_data, *_ = prepare(model, **settings, **more)
     torch.manual_seed(0)
     loader = positives_only(config, train_data)
@@ -40,6 +41,17 @@ def test_without_a_step_size_the_learning_rate_stays(tiny):
     trainer, loader = trainer_for("BPR", tiny, epochs=3, learning_rate=0.001)
     trainer.fit(loader, saved=False)
     assert trainer.optimizer.param_groups[0]["lr"] == 0.001
+
+
+def test_mf_is_regularised_as_its_trainer_says_and_not_as_its_data(tiny):
+    """The trials of a search share a data set, whose configuration is that of the search."""
+    _, loader = trainer_for("BPR", tiny, reg_weight=0.0)
+    norms = []
+    for reg_weight in (0.0, 100.0):
+        trainer, _ = trainer_for("BPR", tiny, epochs=20, reg_weight=reg_weight, weight_decay=0)
+        trainer.fit(loader, saved=False)
+        norms.append(float(trainer.model.item_embedding.weight.detach().norm()))
+    assert norms[1] < 0.8 * norms[0]
 
 
 def test_adam_is_fused_on_the_cpu_and_steps_as_before(tiny):
