@@ -8,8 +8,10 @@ than RecBole's own modules. :func:`apply` runs once, when ``recbole_hns`` is imp
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 import os
+import sys
 import types
 import warnings
 from typing import ClassVar
@@ -99,6 +101,21 @@ def narrow_preloaded_weights() -> None:
     Dataset.get_preload_weight = get_preload_weight
 
 
+@functools.cache
+def leave_anomaly_detection_alone() -> None:
+    """Keep torch's anomaly detection as the user has it.
+
+    RecBole's SINE turns it on for the whole process when it is imported, which looking up any
+    sequential model does. All models then pay for it: every gradient is searched for NaN and the stack
+    of every operation is kept, a third of a training step of MF.
+    """
+    sine = "recbole.model.sequential_recommender.sine"
+    wanted = torch.is_anomaly_enabled() and sine not in sys.modules
+    check_nan = torch.is_anomaly_check_nan_enabled()
+    importlib.import_module(sine)  # now, so that it is over
+    torch.autograd.set_detect_anomaly(wanted, check_nan)
+
+
 def knowledge_models_without_compiled_packages() -> None:
     """Let KGAT, KGIN and MCCLK do without ``dgl`` and ``torch_scatter``."""
     from recbole_hns import compat_knowledge  # it imports RecBole, which takes the shims above
@@ -154,4 +171,5 @@ def apply() -> None:
     restore_dok_update()
     load_own_checkpoints()
     narrow_preloaded_weights()
+    leave_anomaly_detection_alone()
     knowledge_models_without_compiled_packages()

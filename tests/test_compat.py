@@ -144,6 +144,23 @@ def test_applying_twice_changes_nothing(tmp_path):
     assert hasattr(np, "float_") == (not NUMPY_2)
 
 
+@pytest.mark.parametrize(
+    ("before", "anomaly"),
+    [
+        ("", False),
+        ("import recbole.model.sequential_recommender", False),
+        ("torch.autograd.set_detect_anomaly(True)", True),
+    ],
+    ids=["alone", "after RecBole's models", "wanted"],
+)
+def test_recbole_does_not_turn_anomaly_detection_on(before, anomaly):
+    code = f"import torch\n{before}\nimport recbole_hns\n"
+    code += "from recbole.model.sequential_recommender import SINE\n"
+    code += f"assert torch.is_anomaly_enabled() is {anomaly}"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0, run.stderr
+
+
 def test_scatter_mean_and_softmax_are_those_of_a_loop(generator):
     src = torch.randn(9, 3, generator=generator)
     index = torch.tensor([0, 2, 2, 5, 0, 2, 5, 5, 0])
