@@ -251,18 +251,20 @@ class DotScorer(Scorer):
         """What the model adds to its pair loss; None for nothing."""
         return None
 
-    def squared_norms(self, batch: Interaction, negatives: Negatives) -> list[torch.Tensor]:
-        """Σ ‖·‖² over the batch's users, positives and negatives, a negative counting p_cij times.
+    def squared_norms(
+        self, batch: Interaction, negatives: Negatives, apart: bool = False
+    ) -> list[torch.Tensor]:
+        """Σ ‖·‖² over the batch's users and items, a negative counting p_cij times.
 
-        Summed per row of the embedding tables, so that no (B, n, d) copy is gathered.
+        Positives and negatives are two sums where they are to be ``apart``. Summed per row of the
+        embedding tables, so that no (B, n, d) copy is gathered.
         """
         users, items = self.model.user_embedding.weight, self.model.item_embedding.weight
         once = torch.ones(len(batch), device=users.device)
-        masses = [
-            (users, _mass(users, batch[self.model.USER_ID], once)),
-            (items, _mass(items, batch[self.model.ITEM_ID], once)),
-            (items, negatives.mass(len(items))),
-        ]
+        of_users = _mass(users, batch[self.model.USER_ID], once)
+        of_items = [_mass(items, batch[self.model.ITEM_ID], once), negatives.mass(len(items))]
+        of_items = of_items if apart else [sum(of_items)]
+        masses = [(users, of_users), *((items, mass) for mass in of_items)]
         return [SquaredNorms.apply(table, mass, self.sparse) for table, mass in masses]
 
 
@@ -306,7 +308,7 @@ class LightGCNScorer(DotScorer):
     def regulariser(self, batch, negatives):
         """``EmbLoss`` of the layer-0 embeddings, a negative counting p_cij times."""
         model, B = self.model, len(batch)
-        squares = self.squared_norms(batch, negatives)
+        squares = self.squared_norms(batch, negatives, apart=not model.require_pow)
         if model.require_pow:
             return model.reg_weight * sum(squares) / B / 2
         return model.reg_weight * sum(square.sqrt() for square in squares) / B
