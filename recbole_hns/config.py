@@ -41,9 +41,9 @@ class HNSConfig(Config):
     """RecBole's configuration with the plugin's layers.
 
     Later layers win: RecBole's defaults < properties/overall.yaml < model/ < dataset/ < the property
-    file beside the data < sampler/ < the user's files < ``config_dict`` < ``command_line``. Unlike
-    RecBole's ``Config`` it looks at ``sys.argv`` only when it is handed over as ``command_line``, and
-    evaluates no code in values.
+    file beside the data < sampler/ < the user's files < ``config_dict`` < ``command_line``. In model/,
+    MODEL-SAMPLER.yaml adds what a model wants with one sampler. Unlike RecBole's ``Config`` it looks at
+    ``sys.argv`` only when it is handed over as ``command_line``, and evaluates no code in values.
 
     Raises:
         HNSError: for anything a user can put right, before any data is loaded.
@@ -120,13 +120,12 @@ class HNSConfig(Config):
         if self.internal_config_dict.get("loss_type") == "CE":
             # RecBole's cross-entropy ranks against all items and knows no negatives.
             self.internal_config_dict["loss_type"] = "BPR"
-        overall = read_yaml(PROPERTIES / "overall.yaml", self.yaml_loader)
+        overall = _layer("overall")
         sampler = str(self.external_config_dict.get("sampler", overall["sampler"]))
         self.internal_config_dict.update(overall)
-        model_layer, dataset_layer = (
-            read_yaml(file, self.yaml_loader) if file.is_file() else {}
-            for file in (PROPERTIES / f"model/{model}.yaml", PROPERTIES / f"dataset/{dataset}.yaml")
-        )
+        model_layer, dataset_layer = _layer(f"model/{model}"), _layer(f"dataset/{dataset}")
+        if sampler in SAMPLERS:
+            model_layer.update(_layer(f"model/{model}-{sampler}"))
         if self.internal_config_dict["MODEL_TYPE"] != ModelType.GENERAL:
             # RecBole's other kinds of models have a split and columns that they cannot do without.
             dataset_layer = {
@@ -166,7 +165,6 @@ class HNSConfig(Config):
             )
         self.spec = SamplerSpec.from_config(final, given, self._recbole_defaults)
         _check_decay(final, given)
-        self.dropped_weight_decay = _without_weight_decay(final, given)
         # Pairs come from RecBole's data preparation as they are; `sampler` adds the negatives.
         self.ignored_neg_sample_args = given.get("train_neg_sample_args")
         final["train_neg_sample_args"] = {"distribution": "uniform", "sample_num": 1}
@@ -299,15 +297,20 @@ def read_yaml(file: str | Path, loader: type = yaml.SafeLoader) -> dict[str, Any
     return content
 
 
+def _layer(name: str) -> dict[str, Any]:
+    """A property file of ours; nothing where there is none."""
+    file = PROPERTIES / f"{name}.yaml"
+    return read_yaml(file) if file.is_file() else {}
+
+
 def sampler_layer(entry: Entry) -> dict[str, Any]:
     """What a sampler sets: its own defaults, then its property file."""
-    file = PROPERTIES / "sampler" / f"{entry.name}.yaml"
-    return {**entry.defaults, **(read_yaml(file) if file.is_file() else {})}
+    return {**entry.defaults, **_layer(f"sampler/{entry.name}")}
 
 
 def default_settings(entry: Entry) -> dict[str, Any]:
     """The values that a sampler's settings have in a run that gives none."""
-    return {**read_yaml(PROPERTIES / "overall.yaml"), **sampler_layer(entry)}
+    return {**_layer("overall"), **sampler_layer(entry)}
 
 
 def split_seed(config: Config) -> int:
@@ -372,22 +375,13 @@ def uses_sparse_adam(config: dict[str, Any]) -> bool:
     return str(config["learner"]).lower() == "sparse_adam"
 
 
-def _without_weight_decay(config: dict[str, Any], given: dict[str, Any]) -> float:
-    """Take away a default weight decay that ``sparse_adam`` has no use for; return what it was."""
-    decay = config["weight_decay"]
-    if not uses_sparse_adam(config) or not decay:
-        return 0.0
-    if "weight_decay" in given:
-        raise HNSError(
-            f"weight_decay={decay} has no effect with learner={config['learner']}, which leaves alone "
-            "the rows that a step does not touch: use learner=adam, or weight_decay=0."
-        )
-    config["weight_decay"] = 0.0
-    return decay
-
-
 def _check_decay(config: dict[str, Any], given: dict[str, Any]) -> None:
     reg_weight, weight_decay = config.get("reg_weight"), config["weight_decay"]
+    if weight_decay and uses_sparse_adam(config):
+        raise HNSError(
+            f"weight_decay={weight_decay} has no effect with learner={config['learner']}, which leaves "
+            "alone the rows that a step does not touch: use learner=adam, or weight_decay=0."
+        )
     if weight_decay and reg_weight and not checks.is_number(reg_weight):
         raise HNSError(
             f"reg_weight={shown(reg_weight)} cannot go with weight_decay={weight_decay}: RecBole "

@@ -159,11 +159,6 @@ def _train_and_test(
             f"train_neg_sample_args={config.ignored_neg_sample_args} is not used: `sampler` decides "
             "which negatives a model is trained with."
         )
-    if config.dropped_weight_decay:
-        logger.warning(
-            f"the default weight_decay={config.dropped_weight_decay} is left out: "
-            f"learner={config['learner']} has none."
-        )
     logger.info(model)
 
     trainer = make_trainer(config, model)

@@ -185,12 +185,11 @@ def test_every_mistake_gets_one_sentence(settings, words):
         assert word in message
 
 
-def test_sparse_adam_takes_the_default_weight_decay_away():
-    assert config()["weight_decay"] == 2.5e-06
-    sparse = config(learner="sparse_adam")
-    assert (sparse["weight_decay"], sparse.dropped_weight_decay) == (0, 2.5e-06)
-    given = config(learner="sparse_adam", weight_decay=0)
-    assert (given["weight_decay"], given.dropped_weight_decay) == (0, 0)
+def test_a_model_has_defaults_for_one_sampler():
+    of_dns, of_softmax_v = (config(sampler=name)["reg_weight"] for name in ("dns", "softmax_v"))
+    assert 0 < of_dns < of_softmax_v
+    assert config(sampler="softmax_v", reg_weight=0.5)["reg_weight"] == 0.5
+    assert config(model="LightGCN", sampler="softmax_v")["reg_weight"] == 0.01
 
 
 def test_broken_files_are_named(tmp_path):

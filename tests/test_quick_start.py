@@ -50,12 +50,6 @@ def test_every_sampler_learns(model, sampler):
     assert set(SAMPLERS[sampler].keys) <= set(result["sampler"])
 
 
-def test_a_default_weight_decay_is_left_out_for_sparse_adam_and_said(tiny, caplog):
-    settings = {**tiny, "epochs": 1, "learner": "sparse_adam"}
-    run_recbole_hns("MF", "tiny", "dns", config_dict=settings, saved=False)
-    assert "the default weight_decay=2.5e-06 is left out: learner=sparse_adam has none." in caplog.text
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("model", ["MF", "LightGCN"])
