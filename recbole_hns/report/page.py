@@ -6,6 +6,7 @@ import html
 from collections.abc import Sequence
 
 import plotly.graph_objects as go
+from plotly.colors import sample_colorscale
 from plotly.offline import get_plotlyjs
 
 from recbole_hns.report.collect import Group, Sweep, metric_name
@@ -159,8 +160,11 @@ def _effect(sweep: Sweep, curves: Sequence[Curve], family: str) -> go.Figure:
 
 def _bars(groups: Sequence[Group], metrics: Sequence[str]) -> go.Figure:
     figure = go.Figure()
-    for group in groups:
+    # As in the figure: plotly's own ten colours begin anew, and the paper's table has 13 samplers.
+    colours = sample_colorscale("Viridis", [0.15 + 0.7 * n / len(groups) for n in range(len(groups))])
+    for group, colour in zip(groups, colours):
         figure.add_bar(
+            marker_color=colour,
             x=[metric_name(metric) for metric in metrics],
             y=[group.mean(metric) for metric in metrics],
             error_y={"type": "data", "array": [group.std(metric) for metric in metrics]},

@@ -5,5 +5,4 @@ tune="recbole-hns tune --model=MF --dataset=gowalla --config_files=$study/settin
 $tune --sampler=dns       --search=$study/search/dns.yaml       --name=dns
 $tune --sampler=softmax_v --search=$study/search/softmax_v.yaml --name=softmax_v
 $tune --sampler=uniform   --search=$study/search/uniform.yaml   --name=uniform
-$tune --sampler=irgan     --search=$study/search/irgan.yaml     --name=irgan
 recbole-hns report $folder --output=$folder/report --title="MF on Gowalla, reg_weight" --metrics=ndcg@50,recall@50
