@@ -19,10 +19,10 @@ from recbole_hns.signals import RunStopped
 EPILOG = """\
 every setting of RecBole and of the model can be given as --key=value; ours are
   --sampler=NAME       {names}
-                       (dns is the default; `recbole-hns samplers` lists them with their settings)
+                       (softmax_v is the default; `recbole-hns samplers` lists them with their settings)
   --N=200              candidates drawn per positive
   --M=20               dns: how many of the hardest candidates are used; smaller is harder
-  --rho=0.3            softmax_v: larger is harder
+  --rho=0.5            softmax_v: larger is harder
   --tau=1.0            softmax and others: smaller is harder
   --pool=uniform       where candidates come from: uniform or popularity
   --pool_alpha=1.0     popularity draws an item in proportion to count^pool_alpha

@@ -117,5 +117,10 @@ def _read_pair_loss(config: dict[str, Any], entry: Entry, given: set[str]) -> Pa
 def _refuse_foreign_keys(entry: Entry, given: set[str]) -> None:
     foreign = sorted((sampler_keys() - set(entry.keys)) & given)
     if foreign:
-        has = ", ".join(entry.keys) or "none"
-        raise HNSError(f"{foreign[0]} is not a setting of sampler={entry.name}, which has {has}.")
+        key, has = foreign[0], ", ".join(entry.keys) or "none"
+        owners = [name for name, other in SAMPLERS.items() if key in other.keys]
+        owners = " or ".join(owners) if len(owners) < 4 else ", ".join([*owners[:3], "…"])
+        raise HNSError(
+            f"{key} is not a setting of sampler={entry.name}, which has {has}: it goes with "
+            f"sampler={owners}."
+        )

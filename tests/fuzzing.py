@@ -186,7 +186,7 @@ def _write(file: Path, content: str | bytes) -> None:
 
 def train_one(folder: Path, data: Path) -> None:
     """Train a model, for the commands that take a checkpoint."""
-    line = [f"--data_path={data}", "--model=BPR", "--dataset=tiny", "--epochs=1", "--N=5", "--M=2"]
+    line = [f"--data_path={data}", "--model=BPR", "--dataset=tiny", "--epochs=1", "--N=5"]
     done = run_here([*line, "--topk=5", "--valid_metric=MRR@5"], folder, data)
     assert done.code == 0, done
     target = data / TRAINED
@@ -414,7 +414,7 @@ class Lines:
         return key, group[key]
 
     def _sampler_settings(self, line: dict[str, str]) -> dict[str, Any]:
-        entry = SAMPLERS.get(line.get("sampler"), SAMPLERS["dns"])
+        entry = SAMPLERS.get(line.get("sampler"), SAMPLERS["softmax_v"])
         return {key: self.ours[key] for key in entry.keys}
 
     def _value(self, key: str, default: Any, wrong: float) -> str:

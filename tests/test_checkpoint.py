@@ -22,7 +22,7 @@ CONTENT = {
     **{"format": checkpoint.FORMAT, "model": "BPR", "dataset": "nowhere", "settings": {}, "final": {}},
     **{"state_dict": {"w": torch.arange(1000.0)}, "epoch": 1},
 }
-SMALL = {"epochs": 2, "N": 5, "M": 1, "show_progress": False, "state": "ERROR"}
+SMALL = {"epochs": 2, "sampler": "dns", "N": 5, "M": 1, "show_progress": False, "state": "ERROR"}
 
 
 def newer(epoch):
@@ -281,7 +281,7 @@ def test_a_trusted_checkpoint_of_recbole_goes_on_with_hard_negatives(recboles):
     before = file.read_bytes()
     with pytest.raises(HNSError, match="trust_checkpoint"):
         run_recbole_hns(resume=file)
-    no_more = {"epochs": 1, "N": 5, "M": 1}
+    no_more = {"epochs": 1, "sampler": "dns", "N": 5, "M": 1}
     result = run_recbole_hns(resume=file, config_dict=no_more, trust_checkpoint=True)
     assert result["test_result"] == test_result
     given = {"epochs": 4, "N": 5, "M": 1, "sampler": "dns"}

@@ -28,8 +28,8 @@ def test_config_files_are_read(tmp_path, capsys):
     "arguments",
     [
         ["--model=MF", "--dataset=ml-100k", "--sampler=dsn"],
-        ["--model=MF", "--dataset=ml-100k", "--M=0"],
-        ["--model=MF", "--dataset=ml-100k", "--M=300"],
+        ["--model=MF", "--dataset=ml-100k", "--sampler=dns", "--M=0"],
+        ["--model=MF", "--dataset=ml-100k", "--sampler=dns", "--M=300"],
         ["--model=MF", "--dataset=ml-100k", "--sampler=softmax_v", "--rho=0"],
         ["--model=MF", "--dataset=ml-100k", "--N=few"],
         ["--model=MF", "--dataset=nowhere"],
@@ -75,7 +75,15 @@ def test_samplers_lists_all_with_their_settings(capsys):
 
 
 def test_the_command_is_a_real_process_too():
-    command = [sys.executable, "-m", "recbole_hns", "--model=MF", "--dataset=ml-100k", "--M=0"]
+    command = [
+        sys.executable,
+        "-m",
+        "recbole_hns",
+        "--model=MF",
+        "--dataset=ml-100k",
+        "--sampler=dns",
+        "--M=0",
+    ]
     run = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert run.returncode == 2
     assert run.stderr.count("\n") == 1

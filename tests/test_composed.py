@@ -32,7 +32,8 @@ SUPPORTED = [row for row in all_support() if row.path != NOT_POSSIBLE]
 WITH_VECTORS = [row.model for row in SUPPORTED if row.path in ("fused", "composed")]
 
 # What a model needs besides the defaults; small, so that a test takes a fraction of a second.
-SMALL = {"embedding_size": 8, "hidden_size": 8, "inner_size": 8, "train_batch_size": 128, "N": 6, "M": 2}
+SMALL = {"embedding_size": 8, "hidden_size": 8, "inner_size": 8, "train_batch_size": 128}
+SMALL |= {"sampler": "dns", "N": 6, "M": 2}
 SMALL |= {"n_layers": 1, "n_heads": 2, "epochs": 1, "MAX_ITEM_LIST_LENGTH": 6, "show_progress": False}
 EXTRA = {
     "ConvNCF": {"cnn_channels": [1, 4, 4], "cnn_kernels": [2, 2], "cnn_strides": [2, 2]},
@@ -228,7 +229,7 @@ def test_with_one_negative_loss_and_gradient_are_the_models_own(name, data_path,
 @pytest.mark.parametrize("sampler", list(SAMPLERS))
 @pytest.mark.parametrize("name", ["NGCF", "SASRec"])
 def test_every_sampler_trains_models_with_vectors(name, sampler, data_path, tmp_path):
-    settings = {key: value for key, value in SMALL.items() if key not in ("N", "M")}
+    settings = {key: value for key, value in SMALL.items() if key not in ("sampler", "N", "M")}
     keys = SAMPLERS[sampler].keys
     more = {key: value for key, value in (("N", 6), ("M", 2)) if key in keys}
     config, train_data, *_ = prepare(
@@ -254,9 +255,8 @@ def test_every_loss_falls_with_every_kind_of_sampler(name, sampler, pair_loss, d
     for key in ("N", "M"):
         if key not in SAMPLERS[sampler].keys:
             settings.pop(key)
-    config, train_data, *_ = prepare(
-        name, "tiny", **settings, data_path=data_path, sampler=sampler, pair_loss=pair_loss
-    )
+    settings |= {"data_path": data_path, "sampler": sampler, "pair_loss": pair_loss}
+    config, train_data, *_ = prepare(name, "tiny", **settings)
     loader = positives_only(config, train_data)
     init_seed(3, True)
     trainer = make_trainer(config, config.model_class(config, loader._dataset))
@@ -273,7 +273,8 @@ def test_mixed_precision_learns_too(name, sampler, data_path):
     for key in ("N", "M"):
         if key not in SAMPLERS[sampler].keys:
             settings.pop(key)
-    config, train_data, *_ = prepare(name, "tiny", **settings, data_path=data_path, sampler=sampler)
+    settings |= {"data_path": data_path, "sampler": sampler}
+    config, train_data, *_ = prepare(name, "tiny", **settings)
     loader = positives_only(config, train_data)
     trainer = make_trainer(config, config.model_class(config, loader._dataset))
     trainer.fit(loader, saved=False)

@@ -24,8 +24,8 @@ def refusal(**kwargs) -> str:
 
 def test_defaults_are_the_papers_recipe():
     spec = config().spec
-    assert (spec.method, spec.N, spec.pool, spec.pool_block) == (DNS(20), 200, "uniform", 1)
-    assert config(sampler="softmax_v").spec.method == SoftmaxV(0.3)
+    assert (spec.method, spec.N, spec.pool, spec.pool_block) == (SoftmaxV(0.5), 200, "uniform", 1)
+    assert config(sampler="dns").spec.method == DNS(20)
     assert config(sampler="softmax").spec.method == Softmax(1.0)
     assert (config(sampler="uniform").spec.method, config(sampler="uniform").spec.N) == (Uniform(), 1)
     assert config(sampler="popularity").spec.pool == "popularity"
@@ -37,7 +37,7 @@ def test_defaults_are_the_papers_recipe():
 
 def test_later_layers_win(tmp_path):
     first, second = tmp_path / "a.yaml", tmp_path / "b.yaml"
-    first.write_text("N: 10\nM: 1\nepochs: 7\nlearning_rate: 1e-2\n")
+    first.write_text("sampler: dns\nN: 10\nM: 1\nepochs: 7\nlearning_rate: 1e-2\n")
     second.write_text("N: 20\n")
     files = [str(first), str(second)]
     assert config(files=files).spec.N == 20
@@ -100,11 +100,11 @@ def test_sequential_models_learn_from_pairs():
         ({"sampler": "dsn"}, ["sampler=dsn", "dns"]),
         ({"sampler": "softmaxv"}, ["did you mean softmax_v?"]),
         ({"sampler": ["dns"]}, ["unknown"]),
-        ({"M": 0}, ["M=0", "at least 1"]),
-        ({"M": 201}, ["M=201", "from 1 to 200", "N=200"]),
-        ({"M": 2.5}, ["M=2.5", "whole number"]),
-        ({"M": "many"}, ["M='many'"]),
-        ({"M": True}, ["M=True"]),
+        ({"sampler": "dns", "M": 0}, ["M=0", "at least 1"]),
+        ({"sampler": "dns", "M": 201}, ["M=201", "from 1 to 200", "N=200"]),
+        ({"sampler": "dns", "M": 2.5}, ["M=2.5", "whole number"]),
+        ({"sampler": "dns", "M": "many"}, ["M='many'"]),
+        ({"sampler": "dns", "M": True}, ["M=True"]),
         ({"N": 0}, ["N=0", "at least 1"]),
         ({"N": "all"}, ["N='all'"]),
         ({"sampler": "softmax_v", "rho": 0}, ["rho=0", "greater than 0"]),
@@ -113,7 +113,7 @@ def test_sequential_models_learn_from_pairs():
         ({"sampler": "softmax_v", "rho": "hard"}, ["rho='hard'", "number"]),
         ({"sampler": "softmax", "tau": 0}, ["tau=0"]),
         ({"sampler": "softmax", "tau": None}, ["tau=None"]),
-        ({"rho": 1.0}, ["rho", "sampler=dns", "M"]),
+        ({"M": 5}, ["M is not a setting of sampler=softmax_v", "rho", "goes with sampler=dns."]),
         ({"sampler": "uniform", "M": 2}, ["M is not a setting of sampler=uniform"]),
         ({"sampler": "warp", "N": 5}, ["N is not", "max_trials"]),
         ({"sampler": "warp", "max_trials": 0}, ["max_trials=0"]),
@@ -204,7 +204,7 @@ def test_broken_files_are_named(tmp_path):
 def test_a_models_own_setting_is_not_taken_for_a_samplers():
     """SGL's `tau`, say, has nothing to do with the softmax's."""
     model_keys = ["tau"]
-    settings = default_settings(SAMPLERS["dns"])
+    settings = {**default_settings(SAMPLERS["dns"]), "sampler": "dns"}
     spec = SamplerSpec.from_config({**settings, "tau": 0.1}, given=["tau"], model_keys=model_keys)
     assert spec.sampler == "dns"
     with pytest.raises(HNSError, match="tau is not a setting"):
@@ -238,6 +238,6 @@ def test_settings_of_another_recbole_model_are_allowed_in_a_shared_file():
 
 
 def test_the_callers_dictionary_is_left_as_it_was():
-    mine = {"N": "10", "M": 2}
+    mine = {"N": "10", "rho": 2}
     HNSConfig("BPR", "ml-100k", config_dict=mine)
-    assert mine == {"N": "10", "M": 2}
+    assert mine == {"N": "10", "rho": 2}

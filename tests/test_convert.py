@@ -71,7 +71,7 @@ def test_lists_keep_their_test_set_and_train_at_once(capsys):
     assert set(parts["train"]) | set(parts["valid"]) == given
     assert not set(parts["test"]) & given  # a repeat of a training pair is no test of anything
     assert len(parts["valid"]) == 30  # round(0.1 · 12) each
-    settings = {"epochs": 1, "N": 5, "M": 1, "show_progress": False}
+    settings = {"epochs": 1, "sampler": "dns", "N": 5, "M": 1, "show_progress": False}
     result = run_recbole_hns("MF", "mine", config_dict=settings)
     assert result["test_result"]["ndcg@10"] > 0
 

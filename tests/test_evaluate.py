@@ -9,7 +9,14 @@ from recbole_hns import HNSError, run_recbole_hns
 from recbole_hns.cli import main
 from recbole_hns.evaluate import evaluate
 
-SMALL = {"epochs": 3, "N": 10, "M": 2, "learning_rate": 0.05, "metric_decimal_place": 8}
+SMALL = {
+    "epochs": 3,
+    "sampler": "dns",
+    "N": 10,
+    "M": 2,
+    "learning_rate": 0.05,
+    "metric_decimal_place": 8,
+}
 
 
 def train(model, settings, **more):

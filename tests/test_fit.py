@@ -9,7 +9,7 @@ from recbole.utils import InputType
 
 from recbole_hns import HNSError, run_recbole_hns
 
-QUICK = {"epochs": 1, "N": 5, "M": 2, "state": "ERROR"}
+QUICK = {"epochs": 1, "sampler": "dns", "N": 5, "M": 2, "state": "ERROR"}
 
 
 def refusal(tiny, model="BPR", **settings) -> str:

@@ -12,7 +12,7 @@ from recbole_hns import run_recbole_hns
 from recbole_hns.cli import main
 from recbole_hns.recommend import recommend
 
-SMALL = {"epochs": 2, "N": 10, "M": 2, "learning_rate": 0.05, "state": "ERROR"}
+SMALL = {"epochs": 2, "sampler": "dns", "N": 10, "M": 2, "learning_rate": 0.05, "state": "ERROR"}
 SEQUENTIAL = {
     "load_col": {"inter": ["user_id", "item_id", "timestamp"]},
     "MAX_ITEM_LIST_LENGTH": 8,

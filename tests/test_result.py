@@ -8,7 +8,15 @@ import pytest
 from recbole_hns import HNSError, run_recbole_hns
 from recbole_hns.result import read_result
 
-SETTINGS = {"epochs": 5, "N": 20, "M": 2, "eval_step": 2, "metric_decimal_place": 6, "seed": 11}
+SETTINGS = {
+    "epochs": 5,
+    "sampler": "dns",
+    "N": 20,
+    "M": 2,
+    "eval_step": 2,
+    "metric_decimal_place": 6,
+    "seed": 11,
+}
 
 
 def test_a_run_writes_all_that_happened(tiny):

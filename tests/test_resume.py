@@ -187,7 +187,7 @@ def test_a_run_stopped_in_an_evaluation_repeats_that_alone(tmp_path, tiny):
 
 def test_knowledge_models_go_on_from_the_beginning_of_the_epoch(tmp_path):
     settings = {
-        **{"epochs": 3, "N": 5, "M": 1, "embedding_size": 8, "kg_embedding_size": 8},
+        **{"sampler": "dns", "epochs": 3, "N": 5, "M": 1, "embedding_size": 8, "kg_embedding_size": 8},
         **{"show_progress": False, "state": "ERROR", "train_batch_size": 16384},
     }
     folders = [tmp_path / name for name in ("whole", "stopped")]

@@ -82,6 +82,7 @@ def test_sparse_adam_moves_only_the_rows_that_a_step_touches(tiny, backend, bloc
         learner="sparse_adam",
         hns_backend=backend,
         train_batch_size=4,
+        sampler="dns",
         M=2,
         pool_block=block,
     )
@@ -198,7 +199,14 @@ def test_make_trainer_extends_the_trainer_that_recbole_picks(tiny):
 
 def test_knowledge_models_keep_their_second_loss(tmp_path):
     """KGTrainer calls the plain epoch by itself: the sampled loss must still be the one it finds."""
-    settings = {"show_progress": False, "epochs": 1, "embedding_size": 8, "N": 5, "M": 1}
+    settings = {
+        "show_progress": False,
+        "epochs": 1,
+        "embedding_size": 8,
+        "sampler": "dns",
+        "N": 5,
+        "M": 1,
+    }
     trainer, loader = trainer_for("CKE", settings, dataset="ml-100k")
     assert isinstance(trainer, KGTrainer)
     steps = []
@@ -213,7 +221,9 @@ def test_knowledge_models_keep_their_second_loss(tmp_path):
 
 def ready(settings, **more):
     """A trainer with its data, ready to fit."""
-    config, train_data, valid_data, _ = prepare(**{**settings, "M": 2, "N": 10, **more})
+    config, train_data, valid_data, _ = prepare(
+        **{**settings, "sampler": "dns", "M": 2, "N": 10, **more}
+    )
     torch.manual_seed(0)
     loader = positives_only(config, train_data)
     trainer = make_trainer(config, config.model_class(config, loader._dataset))
@@ -275,7 +285,8 @@ def test_a_score_that_is_no_number_stops_the_evaluation(tiny):
 
 
 def test_a_learning_rate_that_is_far_too_high_gets_one_line(tiny, capsys):
-    arguments = ["--model=MF", "--dataset=tiny", f"--data_path={tiny['data_path']}", "--N=5", "--M=1"]
+    arguments = ["--model=MF", "--dataset=tiny", f"--data_path={tiny['data_path']}"]
+    arguments += ["--sampler=dns", "--N=5", "--M=1"]
     arguments += [
         "--learner=sgd",
         "--learning_rate=1000",
@@ -304,7 +315,7 @@ def test_every_sampler_trains_in_mixed_precision(tiny, model, sampler, backend):
 
 def test_a_sequential_model_trains_in_mixed_precision(tiny):
     more = {"load_col": {"inter": ["user_id", "item_id", "timestamp"]}, "MAX_ITEM_LIST_LENGTH": 8}
-    more.update(n_layers=1, hidden_size=8, inner_size=8, enable_amp=True, N=10, M=2)
+    more.update(n_layers=1, hidden_size=8, inner_size=8, enable_amp=True, sampler="dns", N=10, M=2)
     trainer, loader = trainer_for("SASRec", tiny, **more, epochs=1)
     trainer.fit(loader, saved=False)
     assert math.isfinite(trainer.history[0]["train_loss"])

@@ -123,7 +123,9 @@ def test_early_stopping_on_opauc(caplog):
 
 def test_every_user_of_a_trained_model_lies_within_the_theorems_bounds():
     """Test set of ml-100k, after some epochs: users with more than K positives and negatives."""
-    config, train_data, _, test_data = prepare("BPR", "ml-100k", **QUICK, **OURS, N=20, M=2)
+    config, train_data, _, test_data = prepare(
+        "BPR", "ml-100k", **QUICK, **OURS, sampler="dns", N=20, M=2
+    )
     trainer = make_trainer(config, config.model_class(config, train_data._dataset))
     trainer.fit(positives_only(config, train_data), saved=False)
     counts = evaluate_counts(trainer, test_data)
