@@ -30,9 +30,7 @@ PAPER = {  # NDCG@50, Recall@50 on Gowalla: the tables of Shi et al., WWW 2023
         "softmax_v": ("Softmax-v(ρ, N)", 0.1991, 0.3209),
     },
 }
-PAPER["gowalla-mf-reg"] = {
-    name: PAPER["gowalla-mf"][name] for name in ("uniform", "irgan", "dns", "softmax_v")
-}
+PAPER["gowalla-mf-reg"] = {name: PAPER["gowalla-mf"][name] for name in ("dns", "softmax_v")}
 YELP = {"uniform": "BPR", "dns": "DNS(M, N)", "softmax_v": "Softmax-v(ρ, N)"}  # not the paper's Yelp
 OPAUC = {
     "opauc@0.001": "OPAUC(0.001)",
