@@ -24,7 +24,7 @@ def test_an_epoch_is_a_permutation_of_the_training_set(tiny):
 
 
 def test_train_batch_size_counts_positives_whatever_N_is(tiny):
-    config, train_data, *_ = prepare(**tiny, train_batch_size=64, N=17, M=1)
+    config, train_data, *_ = prepare(**tiny, train_batch_size=64, N=17)
     sizes = [len(batch) for batch in positives_only(config, train_data)]
     assert set(sizes[:-1]) == {64}
     assert len(sizes) == len(positives_only(config, train_data))

@@ -32,7 +32,7 @@ def test_training_gets_the_validation_pairs_and_nothing_of_the_test(tiny):
 
 
 def test_a_refit_trains_all_epochs_and_is_evaluated_as_it_was_tested(tiny):
-    settings = {**tiny, "refit": True, "epochs": 4, "N": 9, "M": 2, "valid_metric": "NDCG@10"}
+    settings = {**tiny, "refit": True, "epochs": 4, "N": 9, "rho": 2, "valid_metric": "NDCG@10"}
     result = run_recbole_hns("BPR", "tiny", config_dict=settings)
     record = json.loads(Path(result["result_file"]).read_text())
     assert [row["epoch"] for row in record["epochs"]] == [0, 1, 2, 3]

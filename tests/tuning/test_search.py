@@ -145,7 +145,7 @@ def test_a_trial_needs_no_file_of_the_machine_that_began_the_search(tiny, tmp_pa
     Path("mine.yaml").write_text("N: 30\n")
     data = Path(tiny["data_path"]) / "tiny"
     (data / "tiny.yaml").write_text("epochs: 4\n")
-    Path("search.yaml").write_text("M: {grid: [1, 2]}")
+    Path("search.yaml").write_text("rho: {grid: [1, 2]}")
     arguments = ["--model=MF", "--dataset=tiny", f"--data_path={tiny['data_path']}"]
     arguments += ["--config_files=mine.yaml", "--search=search.yaml"]
     options, rest = tuning.make_parser(Parser).parse_known_args(arguments)
