@@ -8,9 +8,9 @@
 Everyone trains matrix factorisation with d = 32 on the whole 80 % of Gowalla, one after the other,
 on all cores, and is tested after every epoch by the same evaluation. The clock runs while an epoch
 trains: to read the data, to compile and to test costs nobody anything. Our settings were chosen on the
-validation part (results/). RecBole's and LightFM's were not searched: learning rate and weight decay of the
-former are like our uniform's, LightFM has its defaults but for max_sampled. A contestant stops after its last epoch, or the one in
-which ``--limit`` seconds have passed.
+validation part (results/). RecBole's and LightFM's were not searched: learning rate and weight decay of
+the former are like our uniform's, LightFM has its defaults but for max_sampled. A contestant stops after
+its last epoch, or the one in which ``--limit`` seconds have passed.
 """
 
 from __future__ import annotations
