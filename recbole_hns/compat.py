@@ -107,7 +107,7 @@ def leave_anomaly_detection_alone() -> None:
 
     RecBole's SINE turns it on for the whole process when it is imported, which looking up any
     sequential model does. All models then pay for it: every gradient is searched for NaN and the stack
-    of every operation is kept, a third of a training step of MF.
+    of every operation is kept.
     """
     sine = "recbole.model.sequential_recommender.sine"
     wanted = torch.is_anomaly_enabled() and sine not in sys.modules
