@@ -27,8 +27,8 @@ import torch
 from recbole.data import create_dataset, data_preparation
 from recbole.utils import init_seed
 
-from recbole_hns.config import HNSConfig
-from recbole_hns.trainer import make_trainer
+from recbole_hns.bridge.config import HNSConfig
+from recbole_hns.training.trainer import make_trainer
 from train_step import interactions, row
 
 METRICS = {

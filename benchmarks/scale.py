@@ -29,9 +29,9 @@ from recbole.data.dataset import Dataset
 from recbole.data.interaction import Interaction
 from recbole.utils import FeatureSource, FeatureType
 
-from recbole_hns.config import HNSConfig
+from recbole_hns.bridge.config import HNSConfig
 from recbole_hns.data.loader import PositiveLoader
-from recbole_hns.sampler import make_sampler
+from recbole_hns.sampling import make_sampler
 
 MILLION = (1_000_000, 1_000_000, 20_000_000)  # users, items, pairs
 DNS = {"sampler": "dns", "M": 5, "N": 200}

@@ -33,11 +33,11 @@ from recbole.data import create_dataset, data_preparation
 from recbole.utils import get_model, get_trainer, init_seed
 from tqdm import tqdm
 
-from recbole_hns.config import HNSConfig
+from recbole_hns.bridge.config import HNSConfig
 from recbole_hns.data.loader import positives_only
 from recbole_hns.data.refit import join_validation
-from recbole_hns.result import versions
-from recbole_hns.trainer import make_trainer
+from recbole_hns.runs.result import versions
+from recbole_hns.training.trainer import make_trainer
 from train_step import FirstBatches
 
 PAPER = 0.2993  # Softmax-v(ρ, N), table 2

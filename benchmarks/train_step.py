@@ -38,12 +38,12 @@ from recbole.config import Config
 from recbole.data import create_dataset, data_preparation
 from recbole.utils import get_model, get_trainer, init_seed
 
-from recbole_hns.config import HNSConfig
+from recbole_hns.bridge.config import HNSConfig
 from recbole_hns.data.loader import positives_only
-from recbole_hns.data.positives import Positives
+from recbole_hns.sampling.positives import Positives
 from recbole_hns.kernels import get_kernels
-from recbole_hns.sampler.pool import _draw_tables
-from recbole_hns.trainer import make_trainer
+from recbole_hns.sampling.pools import _draw_tables
+from recbole_hns.training.trainer import make_trainer
 
 B = 4096
 GOWALLA = (29_858, 40_988, 822_358)  # users, items, training pairs

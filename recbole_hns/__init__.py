@@ -18,25 +18,25 @@ if find_spec("recbole") is None:
 # microseconds. Heeded only if torch has not been imported before.
 os.environ.setdefault("GOMP_SPINCOUNT", "30000")
 
-from recbole_hns import compat
+from recbole_hns.bridge import compat
 
 compat.apply()
 
-from recbole_hns import evaluator  # noqa: E402
+from recbole_hns.bridge import collector  # noqa: E402
 
-evaluator.register()
+collector.register()
 
-from recbole_hns.config import HNSConfig  # noqa: E402
-from recbole_hns.errors import HNSError  # noqa: E402
-from recbole_hns.quick_start import run_recbole_hns  # noqa: E402
-from recbole_hns.sampler import Rule, register_sampler, setting  # noqa: E402
-from recbole_hns.signals import RunStopped  # noqa: E402
-from recbole_hns.spec import SamplerSpec  # noqa: E402
+from recbole_hns.bridge.config import HNSConfig  # noqa: E402
+from recbole_hns.errors import Error  # noqa: E402
+from recbole_hns.runs.run import run_recbole_hns  # noqa: E402
+from recbole_hns.sampling import Rule, register_sampler, setting  # noqa: E402
+from recbole_hns.sampling.spec import SamplerSpec  # noqa: E402
+from recbole_hns.training.stopping import RunStopped  # noqa: E402
 
 __version__ = "0.1.0"
 __all__ = [
+    "Error",
     "HNSConfig",
-    "HNSError",
     "Rule",
     "RunStopped",
     "SamplerSpec",

@@ -2,7 +2,7 @@
 
 import sys
 
-from recbole_hns.cli import main
+from recbole_hns.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -12,11 +12,11 @@ from recbole.utils import init_seed
 from scipy.stats import chisquare
 
 from recbole_hns import HNSConfig
-from recbole_hns.data.positives import Positives
 from recbole_hns.kernels import get_kernels
-from recbole_hns.sampler import make_sampler
-from recbole_hns.sampler.pool import _draw_tables
-from recbole_hns.scorer import DotQuery
+from recbole_hns.models.scorers import DotQuery
+from recbole_hns.sampling import make_sampler
+from recbole_hns.sampling.pools import _draw_tables
+from recbole_hns.sampling.positives import Positives
 
 BACKENDS = ("numba", "torch")
 

@@ -26,11 +26,11 @@ from typing import Any
 from recbole.config import Config
 from recbole.utils import argument_list
 
-from recbole_hns.cli import COMMANDS, main
-from recbole_hns.config import PROPERTIES, RECBOLE_PROPERTIES, default_settings, read_yaml
-from recbole_hns.evaluator.metrics import DEFAULTS as METRIC_DEFAULTS
-from recbole_hns.loss import PAIR_LOSSES
-from recbole_hns.sampler.registry import SAMPLERS
+from recbole_hns.bridge.config import PROPERTIES, RECBOLE_PROPERTIES, default_settings, read_yaml
+from recbole_hns.bridge.metrics import DEFAULTS as METRIC_DEFAULTS
+from recbole_hns.cli.main import COMMANDS, main
+from recbole_hns.losses import PAIR_LOSSES
+from recbole_hns.sampling.registry import SAMPLERS
 
 LOADER = Config._build_yaml_loader(Config)  # reads 1e-5 as a number
 TIME_LIMIT = 30  # seconds

@@ -21,7 +21,7 @@ from recbole_hns.data.interactions import (
     split_test,
     without_repeats,
 )
-from recbole_hns.errors import HNSError
+from recbole_hns.errors import Error
 
 SPLITS = ("paper", "file", "none")
 PARTS = {TRAIN: "train", VALID: "valid", TEST: "test"}
@@ -31,9 +31,7 @@ CHUNK_ROWS = 1_000_000
 def prepare(data: Interactions, core: int, split: str, seed: int) -> Interactions:
     """Repeats taken out, the k-core, and the split."""
     if split == "file" and data.parts is None:
-        raise HNSError(
-            "split=file keeps a test set of the files' own, and these have none: see --split."
-        )
+        raise Error("split=file keeps a test set of the files' own, and these have none: see --split.")
     data = without_repeats(data)
     data = k_core(data, core) if core > 1 else data
     if split == "none":
@@ -50,7 +48,7 @@ def write_dataset(data: Interactions, folder: Path, name: str, overwrite: bool =
     """
     target = folder / name
     if target.exists() and not overwrite:
-        raise HNSError(f"{target} exists already: choose another --name, or give --overwrite.")
+        raise Error(f"{target} exists already: choose another --name, or give --overwrite.")
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder, prefix=f".{name}-") as temporary:
         work = Path(temporary) / name

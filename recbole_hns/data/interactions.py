@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from recbole_hns.errors import HNSError
+from recbole_hns.errors import Error
 
 TRAIN, VALID, TEST = 0, 1, 2
 
@@ -62,7 +62,7 @@ def k_core(data: Interactions, k: int) -> Interactions:
         if enough.all():
             return data
         data = data.keep(enough)
-    raise HNSError(f"core={k} leaves nothing: no part of the data has {k} interactions everywhere.")
+    raise Error(f"core={k} leaves nothing: no part of the data has {k} interactions everywhere.")
 
 
 def split_test(data: Interactions, seed: int, share: float = 0.8) -> Interactions:

@@ -14,7 +14,7 @@ from recbole.data.interaction import Interaction
 from recbole.data.transform import construct_transform
 from torch.utils.data.distributed import DistributedSampler
 
-from recbole_hns.seeding import derive_seed
+from recbole_hns.sampling.seeding import derive_seed
 
 
 class PositiveLoader:

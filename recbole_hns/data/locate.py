@@ -14,7 +14,7 @@ from recbole.config import Config
 from recbole.utils import ModelType
 from recbole.utils.url import download_url, extract_zip, rename_atomic_files
 
-from recbole_hns.errors import HNSError
+from recbole_hns.errors import Error
 
 URLS = Path(recbole.__file__).resolve().parent / "properties" / "dataset" / "url.yaml"
 
@@ -31,7 +31,7 @@ def ensure_dataset(config: Config) -> None:
         wanted = [f"{name}.{s}.inter" for s in suffixes] if suffixes else [f"{name}.inter"]
         for file in wanted:
             if not (folder / file).is_file():
-                raise HNSError(
+                raise Error(
                     f"data set {name}: the folder {folder} has no {file}; RecBole reads its "
                     "interactions from that file (tab-separated, user_id:token item_id:token)."
                 )
@@ -40,7 +40,7 @@ def ensure_dataset(config: Config) -> None:
         return
     urls = yaml.safe_load(URLS.read_text("utf-8"))
     if name not in urls:
-        raise HNSError(
+        raise Error(
             f"data set {name} is neither in {folder.resolve()} nor a name that RecBole can download: "
             f"put {name}.inter (tab-separated, user_id:token item_id:token) into that folder, or set "
             "data_path to the folder that holds it."
@@ -48,7 +48,7 @@ def ensure_dataset(config: Config) -> None:
     try:
         _download(urls[name], folder, name)
     except (OSError, RuntimeError) as error:
-        raise HNSError(
+        raise Error(
             f"data set {name} is not in {folder.resolve()} and could not be downloaded from "
             f"{urls[name]} ({error}): fetch and unpack that file there, or set data_path."
         ) from error
@@ -58,7 +58,7 @@ def _check_time_column(file: Path, config: Config) -> None:
     with file.open(encoding="utf-8", errors="replace") as lines:
         columns = [name.partition(":")[0] for name in next(lines, "").strip().split("\t")]
     if config["TIME_FIELD"] not in columns:
-        raise HNSError(
+        raise Error(
             f"{config['model']} learns from sequences, and {file} has no column {config['TIME_FIELD']} "
             f"to order them by: add it ({config['TIME_FIELD']}:float), or name another with TIME_FIELD."
         )

@@ -13,9 +13,9 @@ import scipy.io
 import scipy.sparse
 from tqdm import tqdm
 
-from recbole_hns.checks import nearest
 from recbole_hns.data.interactions import TEST, TRAIN, Interactions
-from recbole_hns.errors import HNSError
+from recbole_hns.errors import Error
+from recbole_hns.settings.checks import nearest
 
 CHUNK_ROWS = 200_000
 
@@ -40,17 +40,17 @@ def read_interactions(paths: Sequence[Path], columns: Columns) -> Interactions:
         files += path if isinstance(path, list) else [path]
     for file in files:
         if not file.is_file():
-            raise HNSError(f"{file} does not exist.")
+            raise Error(f"{file} does not exist.")
     kinds = {_kind(file) for file in files}
     if len(kinds) > 1:
-        raise HNSError("files of several formats cannot be one data set: name files of one format.")
+        raise Error("files of several formats cannot be one data set: name files of one format.")
     (kind,) = kinds
     if kind == "lists":
         return read_lists(files)
     if kind == "table":
         return read_tables(files, columns)
     if len(files) > 1:
-        raise HNSError(f"{kind} is one matrix in one file: name one file.")
+        raise Error(f"{kind} is one matrix in one file: name one file.")
     return read_matrix(files[0])
 
 
@@ -58,7 +58,7 @@ def _kind(file: Path) -> str:
     kinds = {".mat": ".mat", ".npz": ".npz", ".txt": "lists", ".csv": "table", ".tsv": "table"}
     kind = kinds.get(file.suffix.lower())
     if kind is None:
-        raise HNSError(
+        raise Error(
             f"{file} is of no known format: .mat and .npz (a sparse matrix), .txt (lists of items, as "
             "LightGCN's train.txt and test.txt), .csv and .tsv (a table with named columns) are."
         )
@@ -72,15 +72,15 @@ def read_matrix(file: Path) -> Interactions:
             content = scipy.io.loadmat(file)
             if "data" not in content:
                 names = ", ".join(name for name in content if not name.startswith("__")) or "nothing"
-                raise HNSError(f"{file} has no matrix called data; it has {names}.")
+                raise Error(f"{file} has no matrix called data; it has {names}.")
             matrix = content["data"]
         else:
             matrix = scipy.sparse.load_npz(file)
-    except HNSError:
+    except Error:
         raise
     except Exception as error:  # whatever the two readers raise for a broken file
         reason = " ".join(str(error).split())
-        raise HNSError(f"{file} cannot be read as a matrix: {reason}.") from error
+        raise Error(f"{file} cannot be read as a matrix: {reason}.") from error
     matrix = scipy.sparse.coo_matrix(matrix)
     positive = matrix.data > 0
     return Interactions(matrix.row[positive].astype(np.int32), matrix.col[positive].astype(np.int32))
@@ -89,12 +89,10 @@ def read_matrix(file: Path) -> Interactions:
 def read_lists(files: Sequence[Path]) -> Interactions:
     """Lines ``user item item …`` of numbers; of two files, the one called test is the test set."""
     if len(files) > 2:
-        raise HNSError("lists of items are one file, or one to train and one to test on.")
+        raise Error("lists of items are one file, or one to train and one to test on.")
     is_test = ["test" in file.stem for file in files]
     if len(files) == 2 and sum(is_test) != 1:
-        raise HNSError(
-            f"which of {files[0].name} and {files[1].name} is the test set? Call it test.txt."
-        )
+        raise Error(f"which of {files[0].name} and {files[1].name} is the test set? Call it test.txt.")
     users, items, parts = [], [], []
     for file, test in zip(files, is_test):
         with open(file, encoding="utf-8") as lines:
@@ -102,7 +100,7 @@ def read_lists(files: Sequence[Path]) -> Interactions:
                 try:
                     user, *taken = np.array(line.split(), dtype=np.int32) if line.strip() else [None]
                 except ValueError as error:
-                    raise HNSError(
+                    raise Error(
                         f"{file}, line {number}: a user and items are needed, all whole numbers."
                     ) from error
                 if taken:
@@ -110,7 +108,7 @@ def read_lists(files: Sequence[Path]) -> Interactions:
                     users.append(np.full(len(taken), user, dtype=np.int32))
                     parts.append(np.full(len(taken), TEST if test else TRAIN, dtype=np.int8))
     if not users:
-        raise HNSError(f"{files[0]} holds no interaction.")
+        raise Error(f"{files[0]} holds no interaction.")
     both = np.concatenate(parts) if len(files) == 2 else None
     return Interactions(np.concatenate(users), np.concatenate(items), parts=both)
 
@@ -142,7 +140,7 @@ def read_tables(files: Sequence[Path], columns: Columns) -> Interactions:
                 piece.append(_numeric(file, rows[columns.time]).to_numpy(np.float64))
             pieces.append(piece)
     if not sum(len(piece[0]) for piece in pieces):
-        raise HNSError(f"{files[0]} holds no positive interaction.")
+        raise Error(f"{files[0]} holds no positive interaction.")
     columns_read = [np.concatenate(column) for column in zip(*pieces)]
     times = columns_read[2] if columns.time else None
     return Interactions(*columns_read[:2], users.names(), items.names(), times)
@@ -157,7 +155,7 @@ def _chunks(file: Path, columns: Columns) -> Iterable[pd.DataFrame]:
             header = next(csv.reader(lines, delimiter=separator), [])
         for name in wanted:
             if name not in header:
-                raise HNSError(
+                raise Error(
                     f"{file} has no column {name}{nearest(name, header)}: its columns are "
                     f"{', '.join(header) or 'none'}."
                 )
@@ -178,7 +176,7 @@ def _chunks(file: Path, columns: Columns) -> Iterable[pd.DataFrame]:
                 bar.update(len(rows))
     except (pd.errors.ParserError, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split()).replace("Error tokenizing data. C error: ", "")
-        raise HNSError(f"{file} is malformed: {reason}.") from error
+        raise Error(f"{file} is malformed: {reason}.") from error
 
 
 def _positive_rows(file, rows, columns):
@@ -197,4 +195,4 @@ def _numeric(file, column):
 
 def _refuse_rows(file, bad, what):
     if bad.any():
-        raise HNSError(f"{file}, line {int(bad.idxmax()) + 2}: {what}.")
+        raise Error(f"{file}, line {int(bad.idxmax()) + 2}: {what}.")

@@ -46,7 +46,7 @@ from types import ModuleType
 import numpy as np
 import torch
 
-from recbole_hns.errors import HNSError
+from recbole_hns.errors import Error
 
 BACKENDS = ("auto", "numba", "torch")
 
@@ -140,7 +140,7 @@ def get_kernels(backend: str, device: torch.device) -> ModuleType:
         backend = "numba" if device.type == "cpu" else "torch"
     if backend == "numba":
         if device.type != "cpu":
-            raise HNSError(
+            raise Error(
                 f"hns_backend=numba runs on the CPU only, and the model is on {device.type}: "
                 "use hns_backend=torch or auto."
             )

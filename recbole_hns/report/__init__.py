@@ -6,12 +6,12 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from recbole_hns.errors import HNSError
+from recbole_hns.bridge.allowed import FOLDER
+from recbole_hns.errors import Error
 from recbole_hns.report.collect import Group, best_settings, collect, metrics_of, sweeps
 from recbole_hns.report.figures import effect_curves, plot_effect, plot_strategies
 from recbole_hns.report.page import make_page
 from recbole_hns.report.tables import latex, make_tables, markdown
-from recbole_hns.settings import FOLDER
 
 __all__ = ["main", "make_report"]
 
@@ -59,7 +59,7 @@ def _shown(metrics: Sequence[str] | None, available: Sequence[str]) -> list[str]
     wanted = [name.strip().lower() for name in metrics]
     for name in wanted:
         if name not in available:
-            raise HNSError(f"metric {name} is not in every run: they have {', '.join(available)}.")
+            raise Error(f"metric {name} is not in every run: they have {', '.join(available)}.")
     return wanted
 
 

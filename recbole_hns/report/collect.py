@@ -11,8 +11,8 @@ from typing import Any
 
 from scipy.stats import ttest_ind
 
-from recbole_hns.errors import HNSError
-from recbole_hns.result import read_result
+from recbole_hns.errors import Error
+from recbole_hns.runs.result import read_result
 
 NOT_SETTINGS = ("sampler", "hns_backend", "pool_block")  # of no account for what is compared
 RUN_SETTINGS = (  # of every run, beside the sampler's own
@@ -120,10 +120,10 @@ def collect(paths: Iterable[Path]) -> list[Group]:
     groups: dict[tuple, Group] = {}
     for path in paths:
         if not path.exists():
-            raise HNSError(f"{path} does not exist.")
+            raise Error(f"{path} does not exist.")
         files = [path] if path.is_file() else sorted(path.rglob("result.json"))
         if not files:
-            raise HNSError(f"{path} holds no result.json: name the folder of a run or of a search.")
+            raise Error(f"{path} holds no result.json: name the folder of a run or of a search.")
         for file in files:
             run = read_result(file)
             key = (

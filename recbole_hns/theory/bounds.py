@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from recbole_hns.errors import HNSError
+from recbole_hns.errors import Error
 
 
 class Bounds(NamedTuple):
@@ -54,16 +54,14 @@ def users_outside_bounds(
     """
     above, n_pos, n_neg = np.asarray(above), np.asarray(n_pos), np.asarray(n_neg)
     if len(n_pos) != len(n_neg) or n_pos.sum() != len(above):
-        raise HNSError(
+        raise Error(
             f"above has {len(above)} values, n_pos {len(n_pos)} users with {n_pos.sum()} positives and "
             f"n_neg {len(n_neg)} users, but they must agree."
         )
     if k < 1:
-        raise HNSError(f"k={k} is not possible: the top K has at least one item.")
+        raise Error(f"k={k} is not possible: the top K has at least one item.")
     if len(above) and above.min() < 0:
-        raise HNSError(
-            f"above has the value {above.min()}, but it counts the negatives above a positive."
-        )
+        raise Error(f"above has the value {above.min()}, but it counts the negatives above a positive.")
     starts = np.cumsum(n_pos) - n_pos
     checked = np.flatnonzero((n_pos > k) & (n_neg > k))
     outside = []
@@ -79,15 +77,15 @@ def users_outside_bounds(
 def _pair_sum(opauc: float, k: int, n_pos: int, n_neg: int) -> float:
     """S = N₊ N₋ OPAUC(β), rid of rounding errors: a multiple of ½, of 1 if no scores are tied."""
     if k < 1:
-        raise HNSError(f"k={k} is not possible: the top K has at least one item.")
+        raise Error(f"k={k} is not possible: the top K has at least one item.")
     for name, value in (("n_pos", n_pos), ("n_neg", n_neg)):
         if value <= k:
-            raise HNSError(f"{name}={value} is not possible with k={k}: the theorem needs {name} > k.")
+            raise Error(f"{name}={value} is not possible with k={k}: the theorem needs {name} > k.")
     S = opauc * n_pos * n_neg
     if math.isfinite(S) and abs(S - round(2 * S) / 2) <= 1e-6 * max(1, S):
         S = round(2 * S) / 2
     if not 0 <= S <= k * n_pos:
-        raise HNSError(
+        raise Error(
             f"opauc={opauc} is not possible: OPAUC(β) lies in [0, β], β = k/n_neg = {k / n_neg:g}."
         )
     return S

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from recbole_hns.errors import HNSError
+from recbole_hns.errors import Error
 
 METRICS = ("Precision", "Recall", "NDCG")
 # Labels that are shuffled at a time: some ten megabytes with all that is computed from them.
@@ -126,7 +126,7 @@ def plot_correlation(result: CorrelationResult, path: str | Path) -> None:
         import matplotlib
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise HNSError("The figure needs matplotlib: pip install matplotlib.") from error
+        raise Error("The figure needs matplotlib: pip install matplotlib.") from error
 
     colours = matplotlib.colormaps["viridis"](np.linspace(0, 0.75, len(result.topk)))
     with matplotlib.rc_context({"font.size": 12}):
@@ -211,13 +211,11 @@ def _check(n_pos: int, n_neg: int, permutations: int, topk: Sequence[int], n_bet
     sizes = {"n_pos": (n_pos, 1), "n_neg": (n_neg, 1), "n_betas": (n_betas, 2)}
     for name, (value, least) in {**sizes, "permutations": (permutations, 2)}.items():
         if value < least:
-            raise HNSError(f"{name}={value} is too small: it must be at least {least}.")
+            raise Error(f"{name}={value} is too small: it must be at least {least}.")
         if value > MOST[name]:
-            raise HNSError(f"{name}={value} is too large: it must be at most {MOST[name]}.")
+            raise Error(f"{name}={value} is too large: it must be at most {MOST[name]}.")
     if len(topk) == 0:
-        raise HNSError("topk=[] is not possible: at least one K is needed.")
+        raise Error("topk=[] is not possible: at least one K is needed.")
     for k in topk:
         if not 1 <= k <= n_pos + n_neg:
-            raise HNSError(
-                f"topk={list(topk)} is not possible: {k} is not in 1 … {n_pos + n_neg} items."
-            )
+            raise Error(f"topk={list(topk)} is not possible: {k} is not in 1 … {n_pos + n_neg} items.")

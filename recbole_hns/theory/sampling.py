@@ -15,9 +15,9 @@ import torch
 from scipy.stats import binom
 from tqdm import tqdm
 
-from recbole_hns.errors import HNSError
-from recbole_hns.sampler import DNS, NegativeSampler, Rule, SoftmaxV, Uniform, UniformPool
-from recbole_hns.scorer import DotQuery
+from recbole_hns.errors import Error
+from recbole_hns.models.scorers import DotQuery
+from recbole_hns.sampling import DNS, NegativeSampler, Rule, SoftmaxV, Uniform, UniformPool
 
 SETTINGS: dict[str, list[tuple[Rule, int]]] = {
     "M": [(DNS(M), 200) for M in (1, 5, 20)],
@@ -96,7 +96,7 @@ def choose_pair(
     if positive is None:
         positive = int(rng.choice(taken))
     elif positive not in taken:
-        raise HNSError(
+        raise Error(
             "that item is not among that user's training items: name a pair of the training set."
         )
     return Pair(context.detach(), items.detach(), pool, user, positive)

@@ -9,9 +9,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from recbole_hns.config import PROPERTIES, HNSConfig, read_command_line, read_yaml
-from recbole_hns.errors import HNSError
-from recbole_hns.settings import FOLDER
+from recbole_hns.bridge.allowed import FOLDER
+from recbole_hns.bridge.config import PROPERTIES, HNSConfig, read_command_line, read_yaml
+from recbole_hns.errors import Error
 from recbole_hns.tuning.search import SCHEDULERS, SearchPlan, make_plan, run_search
 from recbole_hns.tuning.space import read_space
 
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str], parser_class: type[argparse.ArgumentParser]) 
     """Run ``recbole-hns tune …``."""
     options, rest = make_parser(parser_class).parse_known_args(arguments)
     if options.cpus < 0 or options.gpus < 0 or options.cpus + options.gpus == 0:
-        raise HNSError(f"cpus={options.cpus:g}, gpus={options.gpus:g}: a trial needs some of either.")
+        raise Error(f"cpus={options.cpus:g}, gpus={options.gpus:g}: a trial needs some of either.")
     plan, folder = _resumed(options, rest) if options.resume else _new(options, rest)
     print(f"search: {folder}")
     summary = run_search(
@@ -92,14 +92,14 @@ def main(arguments: Sequence[str], parser_class: type[argparse.ArgumentParser]) 
 
 def _new(options: argparse.Namespace, rest: Sequence[str]) -> tuple[SearchPlan, Path]:
     if not options.model or not options.dataset:
-        raise HNSError("a search needs --model and --dataset, e.g. --model=MF --dataset=ml-100k.")
+        raise Error("a search needs --model and --dataset, e.g. --model=MF --dataset=ml-100k.")
     settings = _settings(options, rest)
     search = options.search
     if search is None:
         sampler = HNSConfig(options.model, options.dataset, None, settings).spec.sampler
         search = PROPERTIES / "search" / f"{sampler}.yaml"
     if not search.is_file():
-        raise HNSError(f"search file {search} does not exist: give one with --search.")
+        raise Error(f"search file {search} does not exist: give one with --search.")
     plan = make_plan(options.model, options.dataset, settings, search, **_given(options))
     FOLDER.check("storage", str(options.storage))
     return plan, _new_folder(options, plan)
@@ -113,7 +113,7 @@ def _new_folder(options: argparse.Namespace, plan: SearchPlan) -> Path:
     folder = options.storage / options.name
     FOLDER.check("name", str(folder))
     if (folder / "search.json").exists():
-        raise HNSError(
+        raise Error(
             f"{folder} holds a search already: go on by --resume={folder}, or give another --name."
         )
     return folder
@@ -129,7 +129,7 @@ def _resumed(options: argparse.Namespace, rest: Sequence[str]) -> tuple[SearchPl
     known = {**asdict(plan), **plan.settings, "search": plan.domains}
     for key, value in given.items():
         if value is not None and known.get(key) != value:
-            raise HNSError(
+            raise Error(
                 f"resume={options.resume} is the folder of another search: there {key} is "
                 f"{known.get(key, 'not given')}, here {value}."
             )

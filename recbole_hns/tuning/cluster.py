@@ -8,7 +8,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from recbole_hns.errors import HNSError
+from recbole_hns.errors import Error
 
 CONNECT_SECONDS = 5
 
@@ -35,7 +35,7 @@ def connected(address: str | None) -> Iterator[None]:
             ray.init(address=address, **quiet)
         except (ConnectionError, RuntimeError, ValueError) as error:
             reason = " ".join(str(error).split())[:200]
-            raise HNSError(f"ray_address={address} cannot be joined: {reason}") from error
+            raise Error(f"ray_address={address} cannot be joined: {reason}") from error
     else:
         # "local": without it Ray would join any cluster that happens to run on this machine.
         ray.init(address="local", include_dashboard=False, **quiet)
@@ -54,7 +54,7 @@ def _reach(address: str) -> None:
         with socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS):
             pass
     except (OSError, ValueError, OverflowError) as error:
-        raise HNSError(
+        raise Error(
             f"ray_address={address} cannot be reached ({error}): start Ray there, e.g. by "
             "`ray start --head`, and give host:port."
         ) from error
@@ -66,7 +66,7 @@ def check_fits(cpus: float, gpus: float) -> None:
 
     there = ray.cluster_resources()
     if cpus > there.get("CPU", 0) or gpus > there.get("GPU", 0):
-        raise HNSError(
+        raise Error(
             f"a trial of {cpus:g} CPUs and {gpus:g} GPUs does not fit: there are "
             f"{there.get('CPU', 0):g} CPUs and {there.get('GPU', 0):g} GPUs."
         )

@@ -10,12 +10,12 @@ from recbole.data.dataset import Dataset
 from recbole.data.utils import create_samplers, get_dataloader
 from recbole.utils import ModelType, init_seed
 
-from recbole_hns.config import HNSConfig, split_seed
+from recbole_hns.bridge.config import HNSConfig, split_seed
 from recbole_hns.data.loader import PositiveLoader, positives_only
 from recbole_hns.data.locate import ensure_dataset
-from recbole_hns.errors import HNSError
-from recbole_hns.fit import check_files, check_fit, recbole_says
-from recbole_hns.sampler.pool import UniformPool
+from recbole_hns.errors import Error
+from recbole_hns.runs.checks import check_files, check_fit, recbole_says
+from recbole_hns.sampling.pools import UniformPool
 
 
 @dataclass
@@ -51,5 +51,5 @@ def prepare_search(config: HNSConfig) -> SearchData:
     with recbole_says(f"data set {config['dataset']} cannot be prepared"):
         train, valid, _ = data.build()
     if len(valid) == 0:
-        raise HNSError("the validation set is empty, and a search selects on it: see eval_args.")
+        raise Error("the validation set is empty, and a search selects on it: see eval_args.")
     return SearchData(train, valid)

@@ -14,10 +14,10 @@ import yaml
 from recbole.trainer import Trainer
 from recbole.utils import get_trainer
 
-from recbole_hns.config import HNSConfig
-from recbole_hns.errors import HNSError
+from recbole_hns.bridge.config import HNSConfig
+from recbole_hns.errors import Error
 from recbole_hns.report import make_report
-from recbole_hns.result import write_json
+from recbole_hns.runs.result import write_json
 from recbole_hns.tuning.cluster import check_fits, connected
 from recbole_hns.tuning.data import prepare_search
 from recbole_hns.tuning.space import Domain, check_space, read_space
@@ -47,7 +47,7 @@ class SearchPlan:
         try:
             return cls(**json.loads(file.read_text("utf-8")))
         except (OSError, ValueError, TypeError) as error:
-            raise HNSError(
+            raise Error(
                 f"resume={folder} is not the folder of a search: it has no {file.name}."
             ) from error
 
@@ -76,14 +76,12 @@ def make_plan(
     space = read_space(search_file)
     foreign = sorted(set(space) & set(settings))
     if foreign:
-        raise HNSError(
-            f"{foreign[0]} is both given and searched by {search_file}: leave one of them out."
-        )
+        raise Error(f"{foreign[0]} is both given and searched by {search_file}: leave one of them out.")
     for name, value, least in (("num_samples", num_samples, 1), ("seeds", seeds, 0)):
         if value < least:
-            raise HNSError(f"{name}={value} is not allowed: at least {least} is needed.")
+            raise Error(f"{name}={value} is not allowed: at least {least} is needed.")
     if refit and not seeds:
-        raise HNSError("seeds=0 tests nothing, so there is nothing to refit: leave out --refit.")
+        raise Error("seeds=0 tests nothing, so there is nothing to refit: leave out --refit.")
     plan = SearchPlan(
         model=str(model),
         dataset=str(dataset),
@@ -97,18 +95,12 @@ def make_plan(
     config = plan.config()
     plan.settings.setdefault("sampler", config.spec.sampler)  # best.yaml is to name it
     if config["refit"]:
-        raise HNSError(
-            "refit=True leaves a search nothing to validate on: give --refit, without a value."
-        )
+        raise Error("refit=True leaves a search nothing to validate on: give --refit, without a value.")
     if get_trainer(config["MODEL_TYPE"], config["model"]).fit is not Trainer.fit:
-        raise HNSError(
-            f"{config['model']} trains by a procedure of its own, which a search cannot follow."
-        )
+        raise Error(f"{config['model']} trains by a procedure of its own, which a search cannot follow.")
     check_space(space, plan.config)
     if scheduler == "pbt" and not set(space) & set(PBT_KEYS):
-        raise HNSError(
-            f"scheduler=pbt changes {', '.join(PBT_KEYS)} during training: search one of them."
-        )
+        raise Error(f"scheduler=pbt changes {', '.join(PBT_KEYS)} during training: search one of them.")
     return plan
 
 
@@ -277,7 +269,7 @@ def best_trial(trials: list[dict[str, Any]], bigger: bool) -> dict[str, Any]:
     scored = [t for t in trials if t["status"] != "failed" and t["best_score"] is not None]
     if not scored:
         reasons = sorted({trial["reason"] for trial in trials if trial["reason"]})
-        raise HNSError(f"every trial failed: {'; '.join(reasons) or 'see the folder of the search'}.")
+        raise Error(f"every trial failed: {'; '.join(reasons) or 'see the folder of the search'}.")
     return (max if bigger else min)(scored, key=lambda trial: trial["best_score"])
 
 

@@ -14,10 +14,10 @@ import torch._dynamo  # torch's optimisers load it when the first is made: bette
 from ray import tune
 from recbole.utils import early_stopping, init_seed
 
-from recbole_hns.checkpoint import read_checkpoint, write_checkpoint
-from recbole_hns.config import HNSConfig
-from recbole_hns.result import make_result, plain, seconds_of, write_json
-from recbole_hns.trainer import make_trainer
+from recbole_hns.bridge.config import HNSConfig
+from recbole_hns.runs.result import make_result, plain, seconds_of, write_json
+from recbole_hns.training.checkpoint import read_checkpoint, write_checkpoint
+from recbole_hns.training.trainer import make_trainer
 from recbole_hns.tuning.data import SearchData
 from recbole_hns.tuning.search import SearchPlan
 

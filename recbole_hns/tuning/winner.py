@@ -15,8 +15,8 @@ def run_winner(
     plan, searched: dict[str, Any], seed: int, folder: str, start: str, threads: int
 ) -> dict[str, Any]:
     """A whole run with one seed; the result of an earlier, finished one is taken as it is."""
-    from recbole_hns.config import split_seed
-    from recbole_hns.quick_start import run_recbole_hns
+    from recbole_hns.bridge.config import split_seed
+    from recbole_hns.runs.run import run_recbole_hns
 
     own = Path(folder) / f"seed-{seed}"
     done = sorted(own.glob("*/result.json"))

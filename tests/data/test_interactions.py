@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recbole_hns import HNSError
+from recbole_hns import Error
 from recbole_hns.data.interactions import (
     TEST,
     TRAIN,
@@ -43,7 +43,7 @@ def k_core_by_loops(pairs, k):
 def test_k_core_is_the_fixed_point(pairs, k):
     expected = k_core_by_loops(pairs, k)
     if not expected:
-        with pytest.raises(HNSError, match=f"core={k}"):
+        with pytest.raises(Error, match=f"core={k}"):
             k_core(interactions(pairs), k)
         return
     core = k_core(interactions(pairs), k)

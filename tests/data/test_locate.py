@@ -4,7 +4,7 @@ import pytest
 import yaml
 from conftest import write_inter
 
-from recbole_hns import HNSConfig, HNSError
+from recbole_hns import Error, HNSConfig
 from recbole_hns.data import locate
 
 
@@ -29,14 +29,14 @@ def test_a_known_data_set_is_downloaded_and_renamed(urls, tmp_path):
 def test_a_failed_download_is_told_and_leaves_nothing_behind(urls, tmp_path):
     config = HNSConfig("BPR", "gone", config_dict={"data_path": str(tmp_path / "d")})
     before = sorted(tmp_path.iterdir())
-    with pytest.raises(HNSError, match="could not be downloaded"):
+    with pytest.raises(Error, match="could not be downloaded"):
         locate.ensure_dataset(config)
     assert sorted(tmp_path.iterdir()) == before
 
 
 def test_an_unknown_data_set_says_where_it_was_looked_for(urls, tmp_path):
     config = HNSConfig("BPR", "nowhere", config_dict={"data_path": str(tmp_path / "d")})
-    with pytest.raises(HNSError, match=r"nowhere\.inter") as error:
+    with pytest.raises(Error, match=r"nowhere\.inter") as error:
         locate.ensure_dataset(config)
     assert str(tmp_path / "d" / "nowhere") in str(error.value)
 
@@ -44,5 +44,5 @@ def test_an_unknown_data_set_says_where_it_was_looked_for(urls, tmp_path):
 def test_a_folder_without_the_interactions_is_refused(tmp_path):
     (tmp_path / "d" / "empty").mkdir(parents=True)
     config = HNSConfig("BPR", "empty", config_dict={"data_path": str(tmp_path / "d")})
-    with pytest.raises(HNSError, match=r"has no empty\.inter"):
+    with pytest.raises(Error, match=r"has no empty\.inter"):
         locate.ensure_dataset(config)

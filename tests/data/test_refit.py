@@ -9,7 +9,7 @@ from recbole.utils import init_seed
 
 from recbole_hns import HNSConfig, run_recbole_hns
 from recbole_hns.data.refit import join_validation
-from recbole_hns.evaluate import evaluate
+from recbole_hns.runs.evaluate import evaluate
 
 
 def pairs(part):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from recbole_hns.kernels import Candidates, get_kernels
-from recbole_hns.sampler.pool import _draw_tables
+from recbole_hns.sampling.pools import _draw_tables
 
 FALSE_ALARM = 1e-4  # of each χ² test; the seeds are fixed
 

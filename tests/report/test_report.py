@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import ttest_ind
 
 from recbole_hns import run_recbole_hns
-from recbole_hns.cli import main
+from recbole_hns.cli.main import main
 from recbole_hns.report import _strategies
 from recbole_hns.report.collect import best_settings, collect, sweeps
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbole_hns.errors import HNSError
+from recbole_hns.errors import Error
 from recbole_hns.theory import count_in_topk, topk_bounds, users_outside_bounds
 
 SIZES = [
@@ -135,16 +135,16 @@ def test_unsigned_counts_do_not_wrap_around():
     ],
 )
 def test_impossible_values_are_refused(arguments, key):
-    with pytest.raises(HNSError, match=key):
+    with pytest.raises(Error, match=key):
         topk_bounds(*arguments)
 
 
 def test_users_that_do_not_fit_are_refused():
-    with pytest.raises(HNSError, match="above has 3 values"):
+    with pytest.raises(Error, match="above has 3 values"):
         users_outside_bounds(np.zeros(3), np.array([2, 2]), np.array([5, 5]), 1, tight=True)
-    with pytest.raises(HNSError, match="n_neg 1 users"):
+    with pytest.raises(Error, match="n_neg 1 users"):
         users_outside_bounds(np.zeros(4), np.array([2, 2]), np.array([5]), 1, tight=True)
-    with pytest.raises(HNSError, match="k=0"):
+    with pytest.raises(Error, match="k=0"):
         users_outside_bounds(np.zeros(4), np.array([2, 2]), np.array([5, 5]), 0, tight=True)
-    with pytest.raises(HNSError, match="-1"):
+    with pytest.raises(Error, match="-1"):
         users_outside_bounds(np.array([0, -1]), np.array([2]), np.array([5]), 1, tight=True)

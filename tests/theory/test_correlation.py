@@ -4,7 +4,7 @@ from math import log2
 import numpy as np
 import pytest
 
-from recbole_hns.errors import HNSError
+from recbole_hns.errors import Error
 from recbole_hns.theory import correlation, plot_correlation
 from recbole_hns.theory.correlation import METRICS, _Moments, opauc_values, topk_values
 
@@ -144,5 +144,5 @@ def test_figure_is_written(result, tmp_path):
     ],
 )
 def test_impossible_settings_are_refused(settings, key):
-    with pytest.raises(HNSError, match=key):
+    with pytest.raises(Error, match=key):
         correlation(**settings, progress=False)

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from recbole_hns import HNSError
-from recbole_hns.sampler import DNS, Softmax, SoftmaxV, Uniform
+from recbole_hns import Error
+from recbole_hns.sampling import DNS, Softmax, SoftmaxV, Uniform
 from recbole_hns.theory import sampling
 
 
@@ -59,7 +59,7 @@ def test_softmax_rules_have_no_closed_form():
 def test_a_pair_outside_the_training_set_is_refused(pair):
     dataset = pair.pool.datasets[0]
     stranger = next(j for j in range(1, 401) if j not in pair.pool.used_ids[pair.user])
-    with pytest.raises(HNSError, match="training set"):
+    with pytest.raises(Error, match="training set"):
         sampling.choose_pair(torch.zeros(31, 8), torch.zeros(401, 8), dataset, 0, pair.user, stranger)
 
 

@@ -16,8 +16,8 @@ import torch
 import yaml
 from ray.cluster_utils import Cluster
 
-from recbole_hns import HNSConfig, HNSError, run_recbole_hns, tuning
-from recbole_hns.cli import Parser, main
+from recbole_hns import Error, HNSConfig, run_recbole_hns, tuning
+from recbole_hns.cli.main import Parser, main
 from recbole_hns.tuning import SearchPlan, make_plan, run_search, summary_text
 from recbole_hns.tuning import trial as trial_module
 from recbole_hns.tuning.cluster import connected
@@ -228,7 +228,7 @@ def test_where_every_trial_fails_that_is_said():
         {"status": "failed", "best_score": None, "reason": "ValueError: no"},
         {"status": "failed", "best_score": 0.9, "reason": ""},
     ]
-    with pytest.raises(HNSError, match="every trial failed: ValueError: no"):
+    with pytest.raises(Error, match="every trial failed: ValueError: no"):
         best_trial(rows, True)
 
 

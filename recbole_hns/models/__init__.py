@@ -1,0 +1,1 @@
+"""How RecBole's models score and learn."""

@@ -1,0 +1,1 @@
+"""Runs: load, split, build, check, train, test."""

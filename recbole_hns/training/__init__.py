@@ -1,0 +1,1 @@
+"""The training of a model, which can be killed and go on."""

@@ -1,0 +1,95 @@
+"""The table of what settings may be."""
+
+from importlib.util import find_spec
+
+import pytest
+
+from recbole_hns import Error, HNSConfig
+
+GOOD = {
+    "eval_args": {"split": {"LS": "valid_only"}, "mode": {"valid": "uni100", "test": "full"}},
+    "val_interval": {"rating": "[4,inf)", "user_id": ["1", "2"]},
+    "user_inter_num_interval": "[1,2];(4,inf)",
+    "clip_grad_norm": {"max_norm": 5, "norm_type": 2},
+    "gpu_id": (0, 1),
+    "topk": 5,
+    "learner": "Adam",
+    "state": None,
+    "eval_step": 0,
+    "epochs": 0,
+    "encoding": "latin-1",
+    "load_col": {"inter": "*"},
+    "discretization": {"rating": {"method": "ED", "bucket": 3}},
+    "split_seed": None,
+    "seed": 2**32 - 1,
+}
+
+
+@pytest.mark.parametrize("key", GOOD)
+def test_what_recbole_can_use_is_allowed(key):
+    valid_metric = {"valid_metric": "MRR@5"} if key == "topk" else {}
+    config = HNSConfig("BPR", "ml-100k", config_dict={key: GOOD[key], **valid_metric})
+    assert key in config.final_config_dict
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"learning_rate": -1}, ["learning_rate=-1", "greater than 0"]),
+        ({"learning_rate": 1e9}, ["at most 1000"]),
+        ({"train_batch_size": 0}, ["train_batch_size=0", "from 1"]),
+        ({"seed": -1}, ["seed=-1", "from 0 to 4294967295"]),
+        ({"seed": 2**32}, ["seed=4294967296"]),
+        ({"learner": "adm"}, ["learner='adm'", "adam, adamw, sgd"]),
+        ({"embedding_size": 0}, ["embedding_size=0", "from 1 to 65536"]),
+        ({"embedding_size": 10**9}, ["embedding_size=1000000000"]),
+        ({"N": 10**9}, ["N=1000000000", "at most 1000000"]),
+        ({"sampler": "softmax", "tau": 1e-300}, ["tau=1e-300", "from 1e-30"]),
+        ({"epochs": 16**5000}, ["a number of thousands of digits"]),
+        ({"wandb_project": "x" * 5000 + "\n"}, ["wandb_project='xxx", "…"]),
+        ({"metrics": ["Recal"]}, ["metrics=['Recal']", "precision, rmse, recall"]),
+        ({"topk": []}, ["topk=[]"]),
+        ({"eval_args": {"split": {"RS": [0, 1, 1]}}}, ["eval_args split", "more than 0"]),
+        ({"eval_args": {"mode": "uni0"}}, ["eval_args mode='uni0'"]),
+        ({"eval_args": {"mode": "labeled"}}, ["mode=labeled", "full"]),
+        ({"eval_args": {"splits": {}}}, ["split, group_by, order, mode"]),
+        ({"val_interval": {"rating": "[4,1]"}}, ["val_interval", "interval"]),
+        ({"load_col": ["user_id"]}, ["load_col=['user_id']", "{'inter': ['user_id', 'item_id']}"]),
+        ({"clip_grad_norm": 5}, ["clip_grad_norm=5", "max_norm"]),
+        ({"checkpoint_dir": "/dev/null/x"}, ["checkpoint_dir", "can be written to"]),
+        ({"result_dir": "~"}, ["result_dir='~'"]),
+        ({"dataset_save_path": "nowhere.pth"}, ["a file that exists"]),
+        ({"log_wandb": True}, ["log_wandb=True", "wandb is installed"]),
+        ({"transform": "mask_itemseq"}, ["transform=mask_itemseq", "sequential"]),
+        ({"model": "LightGCN", "n_layers": 10**9}, ["n_layers=1000000000", "to 100"]),
+        ({"model": "NGCF", "hidden_size_list": 64}, ["hidden_size_list=64", "[64, 64, 64]"]),
+        ({"model": "NGCF", "hidden_size_list": [64, 0]}, ["hidden_size_list=0", "from 1"]),
+        ({"model": "NGCF", "message_dropout": 1.0}, ["message_dropout=1.0", "below 1"]),
+        ({"model": "BPR", "reg_weight": -0.1}, ["reg_weight=-0.1", "0 to 1000"]),
+        ({"model": "BPR", "reg_weight": "none"}, ["reg_weight='none'"]),
+        ({"model": "HGN", "reg_weight": [0.1]}, ["reg_weight=[0.1]", "a list of 2 numbers"]),
+        ({"model": "HGN", "weight_decay": 0.1}, ["reg_weight=[0.0, 0.0]", "weight_decay=0.1"]),
+        ({"dataset": "../ml-100k"}, ["dataset='../ml-100k'", "name of a folder"]),
+        ({"MODEL_TYPE": 1}, ["MODEL_TYPE is not a setting"]),
+    ],
+)
+def test_what_would_fail_later_is_refused_in_one_sentence(settings, words, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", _without_wandb)
+    settings = {"model": "BPR", "dataset": "ml-100k", **settings}
+    with pytest.raises(Error) as error:
+        HNSConfig(settings.pop("model"), settings.pop("dataset"), config_dict=settings)
+    for word in words:
+        assert word in str(error.value)
+    assert len(str(error.value)) < 700
+
+
+def _without_wandb(name, package=None):
+    return None if name == "wandb" else find_spec(name, package)
+
+
+def test_what_the_launcher_sets_is_no_setting(tmp_path):
+    with pytest.raises(Error, match="local_rank is not a setting"):
+        HNSConfig("BPR", "ml-100k", command_line=["--local_rank=0"])
+    (tmp_path / "a.yaml").write_text("nproc: 2\n")
+    with pytest.raises(Error, match="nproc is not a setting but an option"):
+        HNSConfig("BPR", "ml-100k", ["a.yaml"])
