@@ -1,4 +1,4 @@
-# ruff: noqa: E402, I001  (recbole_hns comes before torch: it mends RecBole and settles the threads)
+# ruff: noqa: E402, I001  (recbole_hns.runs comes before torch: it settles the threads)
 """What OPAUC costs in an evaluation, side by side with RecBole's own metrics. Prints ratios.
 
     python benchmarks/evaluate.py [--data gowalladata.mat] [--json result.json] [--rounds 3]
@@ -21,13 +21,13 @@ from pathlib import Path
 
 warnings.filterwarnings("ignore")
 
-import recbole_hns  # noqa: F401
+import recbole_hns.runs  # noqa: F401
 import numpy as np
 import torch
 from recbole.data import create_dataset, data_preparation
 from recbole.utils import init_seed
 
-from recbole_hns.bridge.config import HNSConfig
+from recbole_hns.runs.config import HNSConfig
 from recbole_hns.training.trainer import make_trainer
 from train_step import interactions, row
 

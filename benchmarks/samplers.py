@@ -1,4 +1,4 @@
-# ruff: noqa: I001  (train_step comes first: it mends RecBole and settles the threads)
+# ruff: noqa: I001  (train_step comes first: it settles the threads)
 """What a step of each sampler costs, as a multiple of a step with uniform negatives.
 
     python benchmarks/samplers.py [--data gowalladata.mat] [--json result.json] [--rounds 7]

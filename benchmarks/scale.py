@@ -1,4 +1,4 @@
-# ruff: noqa: I001  (train_step comes first: it mends RecBole and settles the threads)
+# ruff: noqa: I001  (train_step comes first: it settles the threads)
 """What a step costs, and what memory, with a million users, a million items, 20 million interactions.
 
     python benchmarks/scale.py [--json result.json] [--rounds 7]
@@ -29,9 +29,10 @@ from recbole.data.dataset import Dataset
 from recbole.data.interaction import Interaction
 from recbole.utils import FeatureSource, FeatureType
 
-from recbole_hns.bridge.config import HNSConfig
+from recbole_hns.bridge.world import world_of
 from recbole_hns.data.loader import PositiveLoader
-from recbole_hns.sampling import make_sampler
+from recbole_hns.runs.config import HNSConfig
+from recbole_hns.sampling.pools.line import LineSource
 
 MILLION = (1_000_000, 1_000_000, 20_000_000)  # users, items, pairs
 DNS = {"sampler": "dns", "M": 5, "N": 200}
@@ -115,21 +116,21 @@ class Bench:
 
         def build():
             config = self.config(**DNS, pool=pool)
-            sampler = make_sampler(config.spec, self.dataset, torch.device("cpu"), 0)
+            sampler = config.method.open(world_of(self.dataset, config))
             batches = iter(PositiveLoader(config, self.dataset, shuffle=True))
             users = next(batches)["user_id"]  # makes the permutation
-            sampler.pool.draw(users, 200)  # makes the guide into a weighted line
+            sampler.source.draw(users, 200)  # makes the guide into a weighted line
             built.extend((sampler, batches))
 
         peak = peak_of(build)
-        return held(built[0].pool) + 8 * len(self.dataset) / 2**20, peak
+        return held(built[0].source) + 8 * len(self.dataset) / 2**20, peak
 
 
-def held(pool) -> float:
-    """MB of a pool's positives, tables and weights."""
-    tables, positives = pool.tables, pool.used_ids
-    arrays = [positives.items, positives.indptr, *tables.guide, *vars(tables).values()]
-    arrays.append(getattr(pool, "_log_weights", None))
+def held(source: LineSource) -> float:
+    """MB of a pool's positives, line and weights."""
+    line, positives = source.line, source.world.positives
+    arrays = [positives.items, positives.indptr, *line.guide, *vars(line).values()]
+    arrays.append(source.log_weights)
     return sum(a.nbytes for a in arrays if isinstance(a, (np.ndarray, torch.Tensor))) / 2**20
 
 

@@ -1,4 +1,4 @@
-# ruff: noqa: E402, I001  (recbole_hns comes before torch: it mends RecBole and settles the threads)
+# ruff: noqa: E402, I001  (recbole_hns.runs comes before torch: it settles the threads)
 """Seconds of training until the test set's Recall@50 passes a mark, side by side. Plots and prints.
 
     recbole-hns convert gowalladata.mat --name=gowalla
@@ -26,18 +26,18 @@ from pathlib import Path
 
 warnings.filterwarnings("ignore")
 
-import recbole_hns  # noqa: F401
+import recbole_hns.runs  # noqa: F401
 import torch
 from recbole.config import Config
 from recbole.data import create_dataset, data_preparation
 from recbole.utils import get_model, get_trainer, init_seed
 from tqdm import tqdm
 
-from recbole_hns.bridge.config import HNSConfig
 from recbole_hns.data.loader import positives_only
 from recbole_hns.data.refit import join_validation
-from recbole_hns.runs.result import versions
+from recbole_hns.runs.config import HNSConfig
 from recbole_hns.training.trainer import make_trainer
+from recbole_hns.training.versions import versions
 from train_step import FirstBatches
 
 PAPER = 0.2993  # Softmax-v(ρ, N), table 2

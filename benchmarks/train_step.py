@@ -1,4 +1,4 @@
-# ruff: noqa: E402, I001  (recbole_hns comes before torch: it mends RecBole and settles the threads)
+# ruff: noqa: E402, I001  (recbole_hns.runs comes before torch: it settles the threads)
 """What a training step costs, side by side with what it replaces. Prints ratios; seconds are noise.
 
     python benchmarks/train_step.py [--data gowalladata.mat] [--json result.json] [--rounds 5]
@@ -29,7 +29,7 @@ from pathlib import Path
 
 warnings.filterwarnings("ignore")
 
-import recbole_hns  # noqa: F401
+import recbole_hns.runs  # noqa: F401
 import numpy as np
 import scipy.io
 import torch
@@ -38,11 +38,10 @@ from recbole.config import Config
 from recbole.data import create_dataset, data_preparation
 from recbole.utils import get_model, get_trainer, init_seed
 
-from recbole_hns.bridge.config import HNSConfig
 from recbole_hns.data.loader import positives_only
-from recbole_hns.sampling.positives import Positives
-from recbole_hns.kernels import get_kernels
-from recbole_hns.sampling.pools import _draw_tables
+from recbole_hns.kernels import Vectors
+from recbole_hns.runs.config import HNSConfig
+from recbole_hns.sampling import Positives, World
 from recbole_hns.training.trainer import make_trainer
 
 B = 4096
@@ -251,22 +250,21 @@ def ratio(seconds: dict[str, list[float]], slow: str, fast: str) -> float:
 
 def selection_against_items(rounds: int) -> dict[int, float]:
     """Seconds to draw, score and keep the top 5 of 200, for more and more items."""
-    kernels = get_kernels("numba", torch.device("cpu"))
     generator = torch.Generator().manual_seed(0)
     rng = np.random.default_rng(0)
     contestants = {}
     for n_items in (40_000, 200_000, 1_000_000):
         users = rng.integers(1, 30_000, 820_000)
         positives = Positives(users, rng.integers(1, n_items, 820_000), 30_000, n_items)
-        tables = _draw_tables(positives, None)
+        world = World(positives, hns_backend="numba")
         context, items = torch.randn(30_000, 32), torch.randn(n_items, 32)
         batch = torch.from_numpy(users[:B])
-        contestants[n_items] = (tables, context, items, batch)
+        contestants[n_items] = (world.backend, world.line, context, items, batch)
 
-    def select(tables, context, items, batch):
+    def select(kernels, line, context, items, batch):
         start = time.perf_counter()
-        candidates = kernels.draw(tables, batch, 200, 1, generator)
-        kernels.top(context, batch, items, candidates, 5)
+        candidates = kernels.draw(line, batch, 200, 1, generator)
+        kernels.top(Vectors(context, batch, items), candidates, 5)
         return time.perf_counter() - start
 
     seconds = {n: [] for n in contestants}

@@ -1,67 +1,51 @@
-# ruff: noqa: I001  (recbole_hns comes before torch: it mends RecBole and settles the threads)
+# ruff: noqa: I001  (recbole_hns.runs comes before torch: it settles the threads)
 """What a search costs beyond the training in it.
 
     python benchmarks/tune.py [--epochs 15]
 
 Twelve trials of MF with DNS on ml-100k, two at a time on two cores. The bare time is that of the same
-twelve trainings, two at a time in two processes without Ray, with one thread each. The search is timed
-from when Ray's workers have loaded the libraries until the last trial is done.
+twelve trainings, two at a time in two processes without Ray, with one thread each and nothing written.
+The search is timed from when Ray's workers have loaded the libraries until the last trial is done.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import os
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-import recbole_hns  # noqa: F401
+import recbole_hns.runs  # noqa: F401
 import ray
 import torch
 
-from recbole_hns.tuning import make_plan, run_search
-from recbole_hns.tuning.data import prepare_search
-from recbole_hns.tuning.trial import Study, Trial
+from recbole_hns.runs.pipeline import make_ready
+from recbole_hns.runs.run import finish
+from recbole_hns.tuning.plan import SearchPlan, make_plan
+from recbole_hns.tuning.search import run_search, search_parts
 
 MOST = 1.25
-GRID = "M: {grid: [1, 2, 5, 20]}\nlearning_rate: {grid: [0.0005, 0.001, 0.002]}\n"
-
-
-class Bare(Trial):
-    """A trial without Ray."""
-
-    logdir, trial_id = "", ""
-
-    def __init__(self):
-        """Nothing of Ray's."""
+GRID = {"M": [1, 2, 5, 20], "learning_rate": [0.0005, 0.001, 0.002]}
+QUIET = {"result_dir": None, "show_progress": False, "state": "ERROR"}
 
 
 def bare_training(part: int, settings: dict, start, times) -> None:
     """Every second training of the grid, one by one; data and models are made outside the clock."""
     torch.set_num_threads(1)
-    folder = tempfile.mkdtemp()
-    os.chdir(folder)
+    os.chdir(tempfile.mkdtemp())
     plan = make_grid(settings)
-    data = prepare_search(plan.config())
-    study = Study(plan, 1, folder)
-    Bare.logdir = folder
-    domains = plan.domains
-    pairs = itertools.product(domains["M"].values, domains["learning_rate"].values)
-    trials = []
-    for M, rate in itertools.islice(pairs, part, None, 2):
-        trial = Bare()
-        trial.setup({"M": M, "learning_rate": rate}, study, data)
-        trial.step()  # compiles and warms up
-        trial.setup({"M": M, "learning_rate": rate}, study, data)
-        trials.append(trial)
+    parts = search_parts(plan.config())
+    points = [{**point, **QUIET} for point in plan.points()[part::2]]
+    first = plan.config({**points[0], "epochs": 1})
+    finish(first, make_ready(first, parts), saved=False)  # compiles and warms up
+    configs = [plan.config(point) for point in points]
+    trainings = [(config, make_ready(config, parts)) for config in configs]
     start.wait()
     begin = time.perf_counter()
-    for trial in trials:
-        while not trial.step()["done"]:
-            pass
+    for config, ready in trainings:
+        finish(config, ready, saved=False)
     times.put(time.perf_counter() - begin)
 
 
@@ -78,14 +62,13 @@ def bare_seconds(settings: dict) -> float:
     return sum(seconds) / 2
 
 
-def make_grid(settings: dict):
+def make_grid(settings: dict) -> SearchPlan:
     """The plan of the search."""
-    Path("grid.yaml").write_text(GRID)
-    return make_plan("MF", "ml-100k", settings, Path("grid.yaml"), seeds=1)
+    return make_plan("MF", "ml-100k", settings, GRID, seeds=0)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, default=15)
     options = parser.parse_args()
     sys.argv[1:] = []

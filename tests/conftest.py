@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +12,12 @@ from recbole.data import create_dataset, data_preparation
 from recbole.utils import init_seed
 from scipy.stats import chisquare
 
-from recbole_hns import HNSConfig
+from recbole_hns.bridge.world import world_of
 from recbole_hns.kernels import get_kernels
-from recbole_hns.models.scorers import DotQuery
-from recbole_hns.sampling import make_sampler
-from recbole_hns.sampling.pools import _draw_tables
+from recbole_hns.runs.config import HNSConfig
+from recbole_hns.sampling import DotQuery
 from recbole_hns.sampling.positives import Positives
+from recbole_hns.settings import registry
 
 BACKENDS = ("numba", "torch")
 
@@ -27,6 +28,21 @@ def in_temporary_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     # For the table of the environment at the end of a run it watches the CPU for a second.
     monkeypatch.setattr("psutil.cpu_percent", lambda interval=None: 0.0)
+
+
+@pytest.fixture
+def clean_registry(monkeypatch):
+    """What is registered, or imported for its parts, is forgotten again."""
+    tables = {kind: dict(table) for kind, table in registry._TABLES.items()}
+    monkeypatch.setattr(registry, "_TABLES", tables)
+    monkeypatch.setattr(registry, "_IMPORTED", list(registry._IMPORTED))
+    monkeypatch.setattr(registry, "_OWNERS", dict(registry._OWNERS))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    before = set(sys.modules)
+    yield
+    for name in set(sys.modules) - before:
+        if "." not in name and name.startswith("my_"):
+            del sys.modules[name]
 
 
 @pytest.fixture(params=BACKENDS)
@@ -82,23 +98,23 @@ def prepare(model="BPR", dataset="tiny", **settings):
 def sampler_for(settings, backend="numba", seed=3, **more):
     """The sampler of a run over the training set, made as a run makes it."""
     init_seed(7, True)  # RecBole splits the data by torch's global generator
-    config, train_data, *_ = prepare(**settings, **more, hns_backend=backend)
-    return make_sampler(config.spec, train_data._dataset, torch.device("cpu"), seed)
+    config, train_data, *_ = prepare(**settings, **more, hns_backend=backend, seed=seed)
+    return config.method.open(world_of(train_data._dataset, config))
 
 
 def query_for(sampler, users, d=4, seed=5, scale=1.0):
     """A batch of the users with random vectors; the positive is the user's first."""
-    generator = torch.Generator().manual_seed(seed)
-    context = scale * torch.randn(sampler.pool.user_num, d, generator=generator)
-    items = scale * torch.randn(sampler.pool.item_num, d, generator=generator)
-    positives = torch.tensor([int(sampler.pool.used_ids.row(int(u))[0]) for u in users])
-    return DotQuery(context, users, items, positives, sampler.pool.kernels)
+    world, generator = sampler.world, torch.Generator().manual_seed(seed)
+    context = scale * torch.randn(world.n_users, d, generator=generator)
+    items = scale * torch.randn(world.n_items, d, generator=generator)
+    positives = torch.tensor([int(world.positives.row(int(u))[0]) for u in users])
+    return DotQuery(context, items, positives, users, world.backend)
 
 
 def negatives_of(sampler, user):
     """The items that a user did not take, by a set."""
-    taken = set(sampler.pool.used_ids.row(user).tolist())
-    return [j for j in range(1, sampler.pool.item_num) if j not in taken]
+    taken = set(sampler.world.positives.row(user).tolist())
+    return [j for j in range(1, sampler.world.n_items) if j not in taken]
 
 
 def fits(observed, expected) -> bool:
@@ -121,26 +137,3 @@ def random_positives(n_users=12, n_items=30, seed=1) -> Positives:
     users = np.repeat(np.arange(n_users), sizes)
     items = np.concatenate([rng.permutation(np.arange(1, n_items))[:size] for size in sizes])
     return Positives(users, items, n_users, n_items)
-
-
-@pytest.fixture
-def positives():
-    return random_positives()
-
-
-@pytest.fixture
-def tables(positives):
-    """Draw tables with equal weights."""
-    return _draw_tables(positives, None)
-
-
-@pytest.fixture
-def weighted_tables(positives):
-    """Draw tables with unequal weights, some of them zero."""
-    rng = np.random.default_rng(2)
-    weights = rng.integers(0, 6, positives.n_items)
-    weights[0] = 0
-    weights[-8:] = 3  # so that everyone has something to draw
-    full = np.setdiff1d(np.arange(1, positives.n_items), positives.row(positives.n_users - 1))
-    weights[full] = 2
-    return _draw_tables(positives, weights), weights

@@ -19,20 +19,21 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recbole.config import Config
 from recbole.utils import argument_list
 
-from recbole_hns.bridge.config import PROPERTIES, RECBOLE_PROPERTIES, default_settings, read_yaml
+from recbole_hns.bridge.config import RECBOLE_PROPERTIES
 from recbole_hns.bridge.metrics import DEFAULTS as METRIC_DEFAULTS
+from recbole_hns.bridge.properties import overall
 from recbole_hns.cli.main import COMMANDS, main
-from recbole_hns.losses import PAIR_LOSSES
-from recbole_hns.sampling.registry import SAMPLERS
+from recbole_hns.sampling.methods import all_methods
+from recbole_hns.settings.dialect import read_yaml
+from recbole_hns.settings.parts import settings_of
+from recbole_hns.settings.registry import table
 
-LOADER = Config._build_yaml_loader(Config)  # reads 1e-5 as a number
 TIME_LIMIT = 30  # seconds
 TRAINED = "trained/model.pth"  # a checkpoint, where train_one has been called
 
@@ -105,7 +106,7 @@ ODD = {
     "encoding": ("utf-8", "latin-1", "utf-16"),
     "gpu_id": ("", "0,1", "(0, 1)"),
     "loss_type": ("BPR", "CE", "BCE"),
-    "pair_loss": tuple(PAIR_LOSSES),
+    "pair_loss": tuple(table("loss")),
     "margin": ("0.5", "1e300"),
     "temperature": ("0.1", "1e-300"),
     "state": ("DEBUG", "error"),
@@ -125,29 +126,64 @@ ODD = {
 }
 
 
+# Values that are right with every model of these and with every sampler, each in several forms.
+DOT_PRODUCT = ("BPR", "MF", "LightGCN", "SASRec", "GRU4Rec")
+RIGHT = {
+    "learning_rate": ("1e-3", "1E-2", "0.003", ".01"),
+    "seed": ("1", "0x7", "4294967295"),
+    "split_seed": ("3", "None", "null"),
+    "eval_step": ("0", "1", "2"),
+    "stopping_step": ("1", "10"),
+    "train_batch_size": ("8", "64"),
+    "eval_batch_size": ("100", "4096"),
+    "learner": ("adam", "Adam", "sgd", "adagrad"),
+    "hns_backend": ("auto", "numba", "torch"),
+    "lr_step_size": ("~", "1", "None"),
+    "clip_grad_norm": ("{'max_norm': 5}", "{max_norm: 2}", "null"),
+    "metrics": ("[MRR, NDCG]", "['MRR']", "MRR", "MRR,Recall"),
+    "topk": ("[5]", "5"),
+    "metric_decimal_place": ("3", "8"),
+    "shuffle": ("True", "false", "TRUE"),
+    "reproducibility": ("true", "False"),
+    "use_gpu": ("False", "false"),
+    "gpu_id": ("0", "'0'", "0,1"),
+    "worker": ("0",),
+    "state": ("ERROR", "info", "~"),
+    "result_dir": ("~", "results", "out/results"),
+    "checkpoint_dir": ("saved", "./kept"),
+    "user_inter_num_interval": ("'[2,inf)'", "[1,90]"),
+    "wandb_project": ("no", "1_000", "on"),
+    "save_dataset": ("False",),
+    "refit": ("true", "False"),
+    "loss_decimal_place": ("2",),
+    "encoding": ("utf-8", "~"),
+}
+
+
 def settings_of_recbole() -> dict[str, Any]:
     """Every setting of RecBole that is not a model's own, with its default."""
     files = (RECBOLE_PROPERTIES / "overall.yaml", RECBOLE_PROPERTIES / "dataset/sample.yaml")
     named = [name for name in vars(argument_list) if name.endswith("_arguments")]
     values = {key: None for name in named for key in getattr(argument_list, name)}
     for file in files:
-        values.update(read_yaml(file, LOADER))
+        values.update(read_yaml(file))
     return values
 
 
 def settings_of_ours() -> dict[str, Any]:
     """The plugin's own, whichever sampler they are for."""
-    values = {**read_yaml(PROPERTIES / "overall.yaml"), **METRIC_DEFAULTS}
-    values.update({one.name: one.default for loss in PAIR_LOSSES.values() for one in fields(loss)})
-    for entry in SAMPLERS.values():
-        values.update({key: default_settings(entry).get(key) for key in entry.keys})
+    values = {**overall(), **METRIC_DEFAULTS}
+    parts = [part for kind in ("rule", "pool", "loss") for part in table(kind).values()]
+    values.update({one.key: one.default for part in parts for one in settings_of(part)})
+    for one in all_methods().values():
+        values.update(one.defaults({}))
     return values
 
 
 def settings_of_model(model: str) -> dict[str, Any]:
     """A model's own, with RecBole's defaults."""
     file = RECBOLE_PROPERTIES / "model" / f"{model}.yaml"
-    return read_yaml(file, LOADER) if file.is_file() else {}
+    return read_yaml(file) if file.is_file() else {}
 
 
 def write_data(folder: Path) -> None:
@@ -204,19 +240,22 @@ class Lines:
     def __init__(self, seed: int, data: Path):
         self.rng, self.data, self.files = random.Random(seed), data, 0
         self.recbole, self.ours = settings_of_recbole(), settings_of_ours()
-        self.of_samplers = {key for entry in SAMPLERS.values() for key in entry.keys}
+        self.of_samplers = {key for one in all_methods().values() for key in one.defaults({})}
 
     def draw(self) -> list[str]:
-        """The next line."""
-        kinds = (
-            self.settings,
-            self.odd,
-            self.plausible,
-            self.property_file,
-            self.launcher,
-            self.command,
-        )
-        return self.rng.choices(kinds, (42, 20, 14, 8, 8, 8))[0]()
+        """The next line; ``self.kind`` says of which kind it is."""
+        kinds = {
+            self.settings: 32,
+            self.odd: 16,
+            self.plausible: 12,
+            self.right: 16,
+            self.property_file: 8,
+            self.launcher: 8,
+            self.command: 8,
+        }
+        kind = self.rng.choices(list(kinds), list(kinds.values()))[0]
+        self.kind = kind.__name__
+        return kind()
 
     def base(self) -> dict[str, str]:
         """A line that trains."""
@@ -225,11 +264,13 @@ class Lines:
         line = {"model": model, "dataset": "tiny", "data_path": str(self.data), "epochs": "1"}
         line.update({"show_progress": "False", "topk": "[5]", "valid_metric": "MRR@5"})
         if rng.random() < 0.7:
-            line["sampler"] = rng.choice(list(SAMPLERS))
+            line["sampler"] = rng.choice(list(all_methods()))
         small = {"N": "5", "M": "2", "pool_size": "5", "proposals": "9"}
         line.update({key: small[key] for key in self._sampler_settings(line) if key in small})
         if "pretrain_epochs" in settings_of_model(model):
             line["pretrain_epochs"] = "1"
+        if model == "DGCF":  # it compares half a batch of different users
+            line["train_batch_size"] = "8"
         return line
 
     def settings(self) -> list[str]:
@@ -252,9 +293,24 @@ class Lines:
         """Settings of the chosen model and sampler, with values that look right."""
         line = self.base()
         own = {**settings_of_model(line["model"]), **self._sampler_settings(line)}
+        own.pop("loss_type", None)  # RecBole's default knows no negatives
         for key in self.rng.sample(sorted(own), min(len(own), 3)):
             line[key] = self._value(key, own[key], wrong=0)
         return self._spell(line)
+
+    def right(self) -> list[str]:
+        """Nothing but right values, some on the line and some in a file: this must run."""
+        rng, line = self.rng, self.base()
+        line["model"] = rng.choice(DOT_PRODUCT)
+        line.pop("pretrain_epochs", None)
+        keys = rng.sample(sorted(RIGHT), rng.choice((1, 2, 3, 4)))
+        values = {key: rng.choice(RIGHT[key]) for key in keys}
+        if "metrics" in values or "topk" in values:
+            values.update(metrics=rng.choice(RIGHT["metrics"]), topk="[5]")
+        if rng.random() < 0.5:
+            return self._spell({**line, **values})
+        file = self._file("\n".join(f"{key}: {value}" for key, value in values.items()))
+        return [*self._spell(line), f"--config_files={file}"]
 
     def property_file(self) -> list[str]:
         """Settings in files, some of which are none."""
@@ -414,8 +470,8 @@ class Lines:
         return key, group[key]
 
     def _sampler_settings(self, line: dict[str, str]) -> dict[str, Any]:
-        entry = SAMPLERS.get(line.get("sampler"), SAMPLERS["softmax_v"])
-        return {key: self.ours[key] for key in entry.keys}
+        one = all_methods().get(line.get("sampler"), all_methods()["softmax_v"])
+        return {key: self.ours[key] for key in one.defaults({})}
 
     def _value(self, key: str, default: Any, wrong: float) -> str:
         rng = self.rng
@@ -426,11 +482,12 @@ class Lines:
         if isinstance(default, bool):
             return rng.choice(("True", "False"))
         if isinstance(default, int):
-            return str(rng.choice((default, 1, 2, 3, 5)))
+            return str(rng.choice((default, 1, 2, 4)))
         if isinstance(default, float):
-            return str(rng.choice((default, 0.1, 0.5, 1.0)))
+            return str(rng.choice((default, 0.1, 0.5, 0.9)))
         if isinstance(default, list) and default:
-            return str(rng.choice((default, default[:1], default * 2, default[0])))
+            is_per_part = isinstance(default[0], float)
+            return str(default if is_per_part else rng.choice((default, default[:1], default * 2)))
         return str(default)
 
     def _file(self, content: str) -> str:
@@ -458,6 +515,7 @@ class Outcome:
     error: str  # stderr, or the traceback
     written: list[str]
     limit: float = TIME_LIMIT
+    kind: str = ""  # of line
 
     @property
     def fault(self) -> str | None:
@@ -470,6 +528,8 @@ class Outcome:
             return "traceback in the log" if "Traceback" in self.error else None
         if self.code != 2:
             return f"exit code {self.code}"
+        if self.kind == "right":
+            return "a right line is refused"
         if self.error.count("\n") != 1 or not self.error.startswith("recbole-hns: error: "):
             return "not one line"
         if self.written and "the model has diverged" not in self.error:  # that shows while it runs
@@ -480,7 +540,7 @@ class Outcome:
         return f"{self.fault}: {self.line}\n{self.written}\n{self.error}"
 
 
-def run_here(line: list[str], folder: Path, data: Path) -> Outcome:
+def run_here(line: list[str], folder: Path, data: Path, kind: str = "") -> Outcome:
     """Run a line through the command's entry point, in an empty folder."""
     folder.mkdir(parents=True)
     before, old, root = _listing(folder, data), os.getcwd(), logging.getLogger()
@@ -509,10 +569,10 @@ def run_here(line: list[str], folder: Path, data: Path) -> Outcome:
         os.environ.update(environment)
     seconds = time.perf_counter() - start
     written = sorted(_listing(folder, data) - before)
-    return Outcome(line, code, seconds, err.getvalue(), written)
+    return Outcome(line, code, seconds, err.getvalue(), written, kind=kind)
 
 
-def run_process(line: list[str], folder: Path, data: Path) -> Outcome:
+def run_process(line: list[str], folder: Path, data: Path, kind: str = "") -> Outcome:
     """Run a line as a process of its own, in an empty folder.
 
     It has time to start Python and load torch besides, which a busy machine takes half a minute for.
@@ -523,7 +583,7 @@ def run_process(line: list[str], folder: Path, data: Path) -> Outcome:
     done = subprocess.run(command, cwd=folder, capture_output=True, timeout=6 * TIME_LIMIT)
     seconds, error = time.perf_counter() - start, done.stderr.decode(errors="replace")
     written = sorted(_listing(folder, data) - before)
-    return Outcome(line, done.returncode, seconds, error, written, 4 * TIME_LIMIT)
+    return Outcome(line, done.returncode, seconds, error, written, 4 * TIME_LIMIT, kind)
 
 
 def _too_long(*_: Any) -> None:

@@ -51,7 +51,7 @@ def settings_for(sampler: str, data_path: str, folder: Path, **more) -> dict:
 @contextlib.contextmanager
 def at_moment(kind: str, count: int, act):
     """Call ``act`` when something happens for the ``count``-th time (1, 2, …) inside ``with``."""
-    from recbole_hns.training import checkpoint
+    from recbole_hns import files
     from recbole_hns.training.trainer import HNSTrainerMixin
 
     seen = 0
@@ -94,12 +94,12 @@ def at_moment(kind: str, count: int, act):
         stream.write(whole.getvalue()[half:])
 
     HNSTrainerMixin.sampled_loss, HNSTrainerMixin._full_sort_batch_eval = sampled_loss, full_sort
-    checkpoint.os.replace, checkpoint.torch.save = replaced, half_saved
+    files.os.replace, torch.save = replaced, half_saved
     try:
         yield
     finally:
         HNSTrainerMixin.sampled_loss, HNSTrainerMixin._full_sort_batch_eval = loss, score
-        checkpoint.os.replace, checkpoint.torch.save = replace, save
+        files.os.replace, torch.save = replace, save
 
 
 def child(folder: str, model, sampler: str, settings: dict, resume, kind, count) -> None:
@@ -124,7 +124,7 @@ def child(folder: str, model, sampler: str, settings: dict, resume, kind, count)
 def start(folder: Path, sampler: str, settings, resume=None, kind=None, count=0, model="MF"):
     """Start a run; a server that has imported everything forks it, before any thread is started."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["recbole_hns.runs.run", "recbole_hns.kernels.numba_cpu"])
+    context.set_forkserver_preload(["recbole_hns.runs.run", "recbole_hns.kernels.numba"])
     folder.mkdir(parents=True, exist_ok=True)
     process = context.Process(
         target=child, args=(str(folder), model, sampler, settings, resume, kind, count)

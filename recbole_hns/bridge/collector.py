@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
 
 import torch
+from recbole.config import Config
+from recbole.data.interaction import Interaction
 from recbole.evaluator import register as recbole_register
-from recbole.evaluator.collector import Collector
+from recbole.evaluator.collector import Collector, DataStruct
 
 from recbole_hns.bridge.metrics import COUNTS, METRICS
 from recbole_hns.errors import Error
-from recbole_hns.kernels import get_kernels
+from recbole_hns.kernels import Backend, get_kernels
 from recbole_hns.metrics.counts import RankCounts, can_count
+
+if TYPE_CHECKING:
+    from recbole.data.dataloader import AbstractDataLoader
+    from recbole.trainer import Trainer
 
 TOPK = "rec.topk"  # RecBole's name for the hits among the top K
 
@@ -32,13 +39,24 @@ def register() -> None:
         recbole_register.metric_information[name] = list(metric.metric_need)
         recbole_register.metric_types[name] = metric.metric_type
 
-    collect_batch, get_data_struct = Collector.eval_batch_collect, Collector.get_data_struct
+    Collector.eval_batch_collect = _counting(Collector.eval_batch_collect)
+    Collector.get_data_struct = _handing_over(Collector.get_data_struct)
 
-    def eval_batch_collect(self, scores_tensor, interaction, positive_u, positive_i):
+
+def _counting(collect_batch: Callable[..., None]) -> Callable[..., None]:
+    """RecBole's collecting of a batch, with the counts."""
+
+    def eval_batch_collect(
+        self: Collector,
+        scores_tensor: torch.Tensor,
+        interaction: Interaction,
+        positive_u: torch.Tensor,
+        positive_i: torch.Tensor,
+    ) -> None:
         asks = self.register
         counted = asks.need(TOPK) and can_count(scores_tensor, positive_u, positive_i)
         if counted or asks.need(COUNTS):
-            kernels = get_kernels("auto", scores_tensor.device)
+            kernels = _kernels(self.config, scores_tensor.device)
             counts = RankCounts.from_scores(scores_tensor, positive_u, positive_i, kernels)
         if counted:  # RecBole would copy all hits so far with every batch
             self.__dict__.setdefault("hits", []).append(counts.hits(max(self.topk)))
@@ -50,7 +68,15 @@ def register() -> None:
         with _left_out(asks, TOPK) if counted else nullcontext():
             collect_batch(self, scores_tensor, interaction, positive_u, positive_i)
 
-    def get_data_struct_with_counts(self):
+    return eval_batch_collect
+
+
+def _handing_over(
+    get_data_struct: Callable[[Collector], DataStruct],
+) -> Callable[[Collector], DataStruct]:
+    """RecBole's handing over of what was collected, with the counts."""
+
+    def get_data_struct_with_counts(self: Collector) -> DataStruct:
         _hand_over_hits(self)
         # RecBole moves everything to the CPU, also what is no tensor: counters and numbers.
         collected = self.data_struct._data_dict
@@ -65,8 +91,13 @@ def register() -> None:
             struct.set(COUNTS, RankCounts.concatenate(self.__dict__.pop("rank_counts")))
         return struct
 
-    Collector.eval_batch_collect = eval_batch_collect
-    Collector.get_data_struct = get_data_struct_with_counts
+    return get_data_struct_with_counts
+
+
+def _kernels(config: Config, device: torch.device) -> Backend:
+    """Those of ``hns_backend``, where the configuration has it and the device allows it."""
+    wanted = config["hns_backend"] if "hns_backend" in config else None  # noqa: SIM401 it has no get
+    return get_kernels(wanted or "auto", device)
 
 
 def _hand_over_hits(collector: Collector) -> None:
@@ -84,23 +115,24 @@ def _left_out(register: recbole_register.Register, name: str) -> Iterator[None]:
         setattr(register, name, True)
 
 
-def _check_cut(topk, n_items: int) -> None:
-    for k in topk if isinstance(topk, (list, tuple)) else [topk or 1]:
+def _check_cut(topk: int | Sequence[int] | None, n_items: int) -> None:
+    for k in [topk or 1] if topk is None or isinstance(topk, int) else topk:
         if k > n_items:
             raise Error(f"opauc_k={k} is not allowed: the data set has {n_items} items.")
 
 
-def evaluate_counts(trainer, eval_data) -> RankCounts:
+def evaluate_counts(trainer: Trainer, eval_data: AbstractDataLoader) -> RankCounts:
     """The counts of a trained model on evaluation data, for anything beyond the metrics.
 
     ``trainer`` is a RecBole trainer with OPAUC, NOPAUC or LLPAUC among its ``metrics``.
     """
     if not trainer.eval_collector.register.need(COUNTS):
         raise Error("the counts are collected for OPAUC only: add OPAUC to metrics.")
-    kept, evaluator = [], trainer.evaluator
+    kept: list[RankCounts] = []
+    evaluator = trainer.evaluator
 
     class Keep:
-        def evaluate(self, struct):
+        def evaluate(self, struct: DataStruct) -> Any:
             kept.append(struct.get(COUNTS))
             return evaluator.evaluate(struct)
 

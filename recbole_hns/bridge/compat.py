@@ -1,8 +1,8 @@
 """RecBole 1.2.1 on today's stack: with :mod:`.compat_pandas` and :mod:`.compat_knowledge`, all that
 knows of its faults.
 
-Each shim mends one upstream fault, does nothing where the fault is absent, and reaches no further
-than RecBole's own modules. :func:`apply` runs once, when ``recbole_hns`` is imported.
+Each shim mends one upstream fault, does nothing where the fault is absent, and reaches no further than
+RecBole's own modules, but for the filters of warnings and SciPy's class. :mod:`.install` applies them.
 """
 
 from __future__ import annotations
@@ -14,14 +14,17 @@ import os
 import sys
 import types
 import warnings
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import IO, Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 import torch
 
 from recbole_hns.bridge import compat_pandas
 
+File = str | os.PathLike[str] | IO[bytes]
 NUMPY_1_NAMES = {"float_": np.float64, "complex_": np.complex128, "unicode_": np.str_}
 
 
@@ -38,7 +41,7 @@ def lend_numpy_names() -> None:
     settle = Config.compatibility_settings
 
     @functools.wraps(settle)
-    def compatibility_settings(self):
+    def compatibility_settings(self: Config) -> None:
         lent = {name: value for name, value in NUMPY_1_NAMES.items() if not hasattr(np, name)}
         vars(np).update(lent)
         try:
@@ -59,7 +62,7 @@ def restore_dok_update() -> None:
     if hasattr(sp.dok_matrix, "_update"):
         return
 
-    def _update(self, data):
+    def _update(self: Any, data: Mapping[tuple[int, int], float]) -> None:
         self._dict.update(data)
 
     sp.dok_matrix._update = _update
@@ -95,8 +98,9 @@ def narrow_preloaded_weights() -> None:
         return
 
     @functools.wraps(original)
-    def get_preload_weight(self, field):
-        return original(self, field).astype(np.float32)
+    def get_preload_weight(self: Dataset, field: str) -> npt.NDArray[np.float32]:
+        weights: npt.NDArray[np.float32] = original(self, field).astype(np.float32)
+        return weights
 
     Dataset.get_preload_weight = get_preload_weight
 
@@ -129,14 +133,14 @@ class TorchForRecBole(types.ModuleType):
     written: ClassVar[dict[str, tuple[int, int]]] = {}  # path: time and size of what was written
 
     @classmethod
-    def save(cls, obj, f, *args, **kwargs):
+    def save(cls, obj: object, f: File, *args: Any, **kwargs: Any) -> None:
         """``torch.save``, remembered."""
         torch.save(obj, f, *args, **kwargs)
         if isinstance(f, (str, os.PathLike)):
             cls.written[os.path.realpath(f)] = cls._stamp(f)
 
     @classmethod
-    def load(cls, f, *args, **kwargs):
+    def load(cls, f: File, *args: Any, **kwargs: Any) -> Any:
         """``torch.load``, which takes a pickle only where nobody has touched it since ``save``."""
         if isinstance(f, (str, os.PathLike)) and os.path.exists(f):
             own = cls.written.get(os.path.realpath(f)) == cls._stamp(f)
@@ -144,11 +148,11 @@ class TorchForRecBole(types.ModuleType):
         return torch.load(f, *args, **kwargs)
 
     @staticmethod
-    def _stamp(f) -> tuple[int, int]:
+    def _stamp(f: str | os.PathLike[str]) -> tuple[int, int]:
         found = os.stat(f)
         return found.st_mtime_ns, found.st_size
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         return getattr(torch, name)
 
 

@@ -14,10 +14,13 @@ import importlib.util
 import sys
 import types
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 import torch
+from recbole.config import Config
+from recbole.data.dataset import Dataset
 from recbole.model.knowledge_aware_recommender import KGAT, kgin, mcclk
 
 
@@ -44,7 +47,7 @@ def scatter_at_hand() -> Iterator[None]:
         yield
         return
     stand_in = types.ModuleType("torch_scatter")
-    stand_in.scatter_mean, stand_in.scatter_softmax = scatter_mean, scatter_softmax
+    vars(stand_in).update(scatter_mean=scatter_mean, scatter_softmax=scatter_softmax)
     sys.modules["torch_scatter"] = stand_in
     try:
         yield
@@ -70,13 +73,13 @@ def attention_of_structure(self: KGAT) -> torch.Tensor:
 class _WithoutDGL:
     """A data set that makes no graph of ``dgl``: KGAT only keeps it."""
 
-    def __init__(self, dataset):
+    def __init__(self, dataset: Dataset):
         self._dataset = dataset
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         return getattr(self._dataset, name)
 
-    def ckg_graph(self, form="coo", value_field=None):
+    def ckg_graph(self, form: str = "coo", value_field: str | None = None) -> Any:
         return None if form == "dgl" else self._dataset.ckg_graph(form, value_field)
 
 
@@ -87,7 +90,7 @@ def apply() -> None:
     original_init = KGAT.__init__
 
     @functools.wraps(original_init)
-    def __init__(self, config, dataset):
+    def __init__(self: KGAT, config: Config, dataset: Dataset) -> None:
         original_init(self, config, _WithoutDGL(dataset))
 
     KGAT.__init__, KGAT.init_graph = __init__, attention_of_structure

@@ -7,7 +7,9 @@ from logging import getLogger
 from typing import Any
 
 import numpy as np
+from recbole.config import Config
 from recbole.evaluator.base_metric import AbstractMetric
+from recbole.evaluator.collector import DataStruct
 from recbole.utils import EvaluatorType
 
 from recbole_hns.errors import Error
@@ -24,7 +26,7 @@ class PartialAUC(AbstractMetric):
     metric_type = EvaluatorType.RANKING
     metric_need = (COUNTS,)
 
-    def __init__(self, config):
+    def __init__(self, config: Config):
         super().__init__(config)
         check_mode(config)
         settings = read_settings(config)
@@ -35,7 +37,7 @@ class PartialAUC(AbstractMetric):
         """The metric's keys and values."""
         raise NotImplementedError
 
-    def calculate_metric(self, dataobject) -> dict[str, float]:
+    def calculate_metric(self, dataobject: DataStruct) -> dict[str, float]:
         """RecBole's entry: round, and tell which users had to be left out."""
         counts, left_out = dataobject.get(COUNTS).with_negatives()
         if left_out:
@@ -49,7 +51,7 @@ class PartialAUC(AbstractMetric):
 class OPAUC(PartialAUC):
     """One-way partial AUC, keys ``opauc@β`` and ``opauc@k=K`` (:func:`.partial_auc.opauc`)."""
 
-    def values(self, counts):
+    def values(self, counts: RankCounts) -> dict[str, float]:
         """Every β of ``opauc_beta`` and every K of ``opauc_k``."""
         of_beta = {_key("opauc", beta): opauc(counts, beta) for beta in self.betas}
         return {**of_beta, **{f"opauc@k={k}": opauc_at_k(counts, k) for k in self.topk}}
@@ -58,7 +60,7 @@ class OPAUC(PartialAUC):
 class NOPAUC(PartialAUC):
     """Normalised OPAUC, keys ``nopauc@β``; ``nopauc@1`` is AUC (:func:`.partial_auc.nopauc`)."""
 
-    def values(self, counts):
+    def values(self, counts: RankCounts) -> dict[str, float]:
         """Every β of ``opauc_beta``."""
         return {_key("nopauc", beta): nopauc(counts, beta) for beta in self.betas}
 
@@ -66,7 +68,7 @@ class NOPAUC(PartialAUC):
 class LLPAUC(PartialAUC):
     """Lower-left partial AUC with TPR ≤ ``llpauc_alpha``, keys ``llpauc@β``."""
 
-    def values(self, counts):
+    def values(self, counts: RankCounts) -> dict[str, float]:
         """Every β of ``opauc_beta``."""
         return {_key("llpauc", beta): llpauc(counts, self.alpha, beta) for beta in self.betas}
 
@@ -74,13 +76,13 @@ class LLPAUC(PartialAUC):
 METRICS: dict[str, type[PartialAUC]] = {m.__name__.lower(): m for m in (OPAUC, NOPAUC, LLPAUC)}
 
 
-def read_settings(config) -> dict[str, Any]:
+def read_settings(config: Config) -> dict[str, Any]:
     """``opauc_beta``, ``opauc_k`` and ``llpauc_alpha`` of a configuration, checked.
 
     Raises:
         Error: for a value that makes no sense.
     """
-    settings = dict(DEFAULTS)
+    settings: dict[str, Any] = dict(DEFAULTS)
     for key in DEFAULTS:
         if key in config and config[key] is not None:
             settings[key] = config[key]
@@ -100,7 +102,7 @@ def read_settings(config) -> dict[str, Any]:
     return settings
 
 
-def check_mode(config) -> None:
+def check_mode(config: Config) -> None:
     """Refuse an evaluation without rankings."""
     mode = (config["eval_args"] or {}).get("mode", "full") if "eval_args" in config else "full"
     if "labeled" in (mode.values() if isinstance(mode, dict) else [mode]):
@@ -110,7 +112,7 @@ def check_mode(config) -> None:
         )
 
 
-def metric_keys(config, metric: str) -> Iterable[str]:
+def metric_keys(config: Config, metric: str) -> Iterable[str]:
     """The keys that one of our metrics will have under this configuration."""
     settings = read_settings(config)
     keys = [_key(metric, beta) for beta in settings["opauc_beta"]]

@@ -6,12 +6,15 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from recbole_hns.bridge.allowed import FOLDER, PATH, SEEDS, whole
+from recbole_hns.bridge.keys import SEEDS, Folder, is_path
+from recbole_hns.cli.parser import Parser
 from recbole_hns.data.convert import SPLITS, prepare, write_dataset
 from recbole_hns.data.interactions import Interactions, statistics
 from recbole_hns.data.read import Columns, read_interactions
 from recbole_hns.errors import Error
-from recbole_hns.settings.checks import shown
+from recbole_hns.files import a_path
+from recbole_hns.settings.kinds import LARGE, convert, whole
+from recbole_hns.settings.words import plain_word
 
 EPILOG = """\
 formats, told by the file's name:
@@ -28,18 +31,18 @@ examples:
 """
 
 
-def make_parser(parser_class: type[argparse.ArgumentParser]) -> argparse.ArgumentParser:
+def make_parser() -> Parser:
     """The command's options."""
-    parser = parser_class(
+    parser = Parser(
         prog="recbole-hns convert",
         description="Turn raw interactions into a RecBole data set and print its statistics.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="files of one format")
+    parser.add_argument("paths", nargs="+", type=a_path, metavar="PATH", help="files of one format")
     parser.add_argument("--name", required=True, help="the data set's name, for --dataset=NAME")
-    parser.add_argument("--output", type=Path, default=Path("dataset"), help="folder (dataset)")
+    parser.add_argument("--output", type=a_path, default=Path("dataset"), help="folder (dataset)")
     parser.add_argument("--overwrite", action="store_true", help="replace a data set of that name")
     parser.add_argument("--core", type=int, default=1, help="k of the k-core; the paper's is 5 (1: all)")
     parser.add_argument(
@@ -58,18 +61,10 @@ def make_parser(parser_class: type[argparse.ArgumentParser]) -> argparse.Argumen
     return parser
 
 
-def main(arguments: Sequence[str], parser_class: type[argparse.ArgumentParser]) -> None:
+def main(arguments: Sequence[str]) -> None:
     """Run ``recbole-hns convert …``."""
-    options = make_parser(parser_class).parse_args(arguments)
-    if (options.rating is None) != (options.threshold is None):
-        raise Error("--rating and --threshold belong together: a column, and where positive begins.")
-    if options.core < 1:
-        raise Error(f"core={options.core} is not allowed: the k of a k-core is at least 1.")
-    name = options.name
-    if not PATH.test(name) or Path(name).name != name or name.startswith("."):
-        raise Error(f"name={shown(name)[1:-1]} is not allowed: it becomes the name of a folder.")
-    FOLDER.check("output", str(options.output))
-    whole(0, SEEDS).check("seed", options.seed)
+    options = make_parser().parse_args(arguments)
+    check(options)
     columns = Columns(options.user, options.item, options.rating, options.time, options.threshold)
     data = read_interactions(options.paths, columns)
     split = options.split or ("paper" if data.parts is None else "file")
@@ -77,6 +72,18 @@ def main(arguments: Sequence[str], parser_class: type[argparse.ArgumentParser]) 
     files = write_dataset(data, options.output, options.name, options.overwrite)
     print(statistics_table(options.name, data))
     print(f"written: {', '.join(str(file) for file in files)}")
+
+
+def check(options: argparse.Namespace) -> None:
+    """Refuse what cannot be, before minutes of reading."""
+    if (options.rating is None) != (options.threshold is None):
+        raise Error("--rating and --threshold belong together: a column, and where positive begins.")
+    convert("core", options.core, whole(1, LARGE), why="the k of a k-core")
+    name = options.name
+    if not is_path(name) or Path(name).name != name or name.startswith("."):
+        raise Error(f"name={plain_word(name)} is not allowed: it becomes the name of a folder.")
+    convert("output", str(options.output), Folder)
+    convert("seed", options.seed, whole(0, SEEDS))
 
 
 def statistics_table(name: str, data: Interactions) -> str:

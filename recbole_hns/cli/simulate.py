@@ -5,25 +5,38 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
-import torch
-
-from recbole_hns.bridge.allowed import FOLDER, SEEDS, whole
-from recbole_hns.cli.parser import add_trust
+from recbole_hns.bridge.keys import SEEDS, Folder
+from recbole_hns.cli.parser import Parser, add_trust
 from recbole_hns.errors import Error
-from recbole_hns.kernels import get_kernels
-from recbole_hns.models.scorers import DotScorer, make_scorer
-from recbole_hns.runs.artifact import find_model, load_trained
-from recbole_hns.sampling import DNS, SoftmaxV
-from recbole_hns.settings.checks import MOST, shown
-from recbole_hns.theory import correlation, plot_correlation, sampling
+from recbole_hns.files import a_path
+from recbole_hns.report import theory_figures
+from recbole_hns.sampling import Method, rules
+from recbole_hns.sampling.methods import setting_kinds, symbol
+from recbole_hns.settings.kinds import MOST, about_of, convert, whole
+from recbole_hns.theory import correlation, sampling
 
 MOST_DRAWS = 10_000_000
+M, N = 5, 200  # where it is another setting that is varied
 
 
-def add_parsers(commands) -> None:
-    """Add ``correlation`` and ``sampling`` to a parser's sub-commands."""
-    parser = commands.add_parser(
+def make_parser() -> Parser:
+    """The two figures' options."""
+    parser = Parser(
+        prog="recbole-hns simulate",
+        description="Redraw the paper's simulation figures.",
+        allow_abbrev=False,
+    )
+    figures = parser.add_subparsers(title="figures", required=True, metavar="correlation|sampling")
+    add_correlation(figures)
+    add_sampling(figures)
+    return parser
+
+
+def add_correlation(figures: Any) -> None:
+    """The options of ``correlation``."""
+    parser = figures.add_parser(
         "correlation",
         help="how Top-K metrics follow OPAUC(β), by random permutations",
         allow_abbrev=False,
@@ -33,41 +46,50 @@ def add_parsers(commands) -> None:
     parser.add_argument("--permutations", type=int, default=100_000, help="random rankings (100000)")
     parser.add_argument("--topk", type=_numbers(int), default=[5, 10, 20, 50, 100, 200], help="5,10,…")
     parser.add_argument("--n_betas", type=int, default=40, help="points of the logarithmic grid (40)")
-    _add_common(parser)
-    parser.set_defaults(function=run_correlation)
+    _add_common(parser, run_correlation)
 
-    parser = commands.add_parser(
+
+def add_sampling(figures: Any) -> None:
+    """The options of ``sampling``; what is varied is told as the samplers' settings declare it."""
+    parser = figures.add_parser(
         "sampling", help="which negatives a sampler really draws, by score rank", allow_abbrev=False
     )
-    parser.add_argument("--checkpoint", help="a trained model's .pth; generated embeddings if absent")
+    parser.add_argument(
+        "--checkpoint", type=a_path, help="a trained model's .pth; generated embeddings if absent"
+    )
     add_trust(parser)
     parser.add_argument("--user", help="the user of the pair, in the data set's own ids")
     parser.add_argument("--item", help="the positive of the pair, in the data set's own ids")
     parser.add_argument("--draws", type=int, default=10_000, help="simulated draws (10000)")
-    parser.add_argument("--M", type=_numbers(int), default=[1, 5, 20], help="values of M, at N = 200")
-    parser.add_argument("--N", type=_numbers(int), default=[50, 200, 800], help="values of N, at M = 5")
+    for key, kind, default, at in (
+        ("M", int, [1, 5, 20], f"N = {N}"),
+        ("N", int, [50, 200, 800], f"M = {M}"),
+        ("rho", float, [0.1, 1.0, 10.0], f"N = {N}"),
+    ):
+        about = about_of(setting_kinds()[key]).text
+        text = f"values of {symbol(key)}, {about}, at {at} ({','.join(f'{v:g}' for v in default)})"
+        parser.add_argument(f"--{key}", type=_numbers(kind), default=default, help=text)
+    _add_common(parser, run_sampling)
+
+
+def _add_common(parser: argparse.ArgumentParser, function: Callable[..., None]) -> None:
+    parser.add_argument("--seed", type=int, default=2020, help="of everything random (2020)")
     parser.add_argument(
-        "--rho", type=_numbers(float), default=[0.1, 1.0, 10.0], help="values of ρ, at N = 200"
+        "--output", type=a_path, default=Path("simulation"), help="folder for CSV and PNG (simulation)"
     )
-    _add_common(parser)
-    parser.set_defaults(function=run_sampling)
-
-
-def _add_common(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seed", type=int, default=2020)
-    parser.add_argument("--output", type=Path, default=Path("simulation"), help="folder for CSV and PNG")
+    parser.set_defaults(function=function)
 
 
 def _check_common(options: argparse.Namespace) -> None:
-    whole(0, SEEDS).check("seed", options.seed)
-    FOLDER.check("output", str(options.output))
+    convert("seed", options.seed, whole(0, SEEDS))
+    convert("output", str(options.output), Folder)
 
 
-def _numbers(kind: Callable) -> Callable[[str], list]:
-    def parse(text: str) -> list:
+def _numbers(kind: Callable[[str], Any]) -> Callable[[str], list[Any]]:
+    def parse(text: str) -> list[Any]:
         return [kind(part) for part in text.strip("[]() ").split(",") if part.strip()]
 
-    parse.__name__ = f"comma-separated {kind.__name__}"
+    parse.__name__ = f"comma-separated {getattr(kind, '__name__', '')}"
     return parse
 
 
@@ -79,7 +101,7 @@ def run_correlation(options: argparse.Namespace) -> None:
     )
     options.output.mkdir(parents=True, exist_ok=True)
     result.write_csv(options.output / "correlation.csv")
-    plot_correlation(result, options.output / "correlation.png")
+    theory_figures.plot_correlation(result, options.output / "correlation.png")
     print(f"{'metric':<14} {'best β':>8} {'correlation':>12} {'AUC':>7}")
     for metric, k, beta, value, auc in result.rows():
         print(f"{f'{metric}@{k}':<14} {beta:>8.4f} {value:>12.3f} {auc:>7.3f}")
@@ -89,20 +111,12 @@ def run_correlation(options: argparse.Namespace) -> None:
 def run_sampling(options: argparse.Namespace) -> None:
     """Print how much probability the hardest negatives get; write the CSV and the figure."""
     _check_common(options)
-    whole(1, MOST_DRAWS).check("draws", options.draws)
-    settings = _settings(options)
-    if options.checkpoint:
-        pair = load_pair(
-            Path(options.checkpoint), options.user, options.item, options.seed, options.trust_checkpoint
-        )
-    elif options.user or options.item:
-        raise Error("--user and --item name a pair of a data set: give --checkpoint too.")
-    else:
-        pair = sampling.generated_pair(seed=options.seed)
-    curves = sampling.sampling_curves(pair, settings, options.draws, options.seed)
+    convert("draws", options.draws, whole(1, MOST_DRAWS))
+    settings = varied(options.M, options.N, options.rho)
+    curves = sampling.sampling_curves(_pair(options), settings, options.draws)
     options.output.mkdir(parents=True, exist_ok=True)
     sampling.write_csv(curves, options.output / "sampling.csv")
-    sampling.plot(curves, options.output / "sampling.png")
+    theory_figures.plot_sampling(curves, options.output / "sampling.png")
     print(f"{'sampler':<22} {'top 1 %':>8} {'top 10 %':>9} {'off the exact form':>19}")
     for curve in {curve.label: curve for curve in curves}.values():
         n_neg = len(curve.simulated)
@@ -112,50 +126,36 @@ def run_sampling(options: argparse.Namespace) -> None:
     print(f"written: {options.output}/sampling.csv, {options.output}/sampling.png")
 
 
-def _settings(options: argparse.Namespace) -> dict:
-    for key in ("M", "N", "rho"):
-        values = getattr(options, key)
-        if not values or not all(0 < value <= MOST for value in values):
-            raise Error(
-                f"{key}={shown(values)} is not allowed: give one or more numbers greater than 0, and up "
-                f"to {MOST}."
-            )
-    if max(options.M) > 200:
-        raise Error(f"M={max(options.M)} is not allowed: M is varied at N = 200.")
-    if min(options.N) < 5:
-        raise Error(f"N={min(options.N)} is not allowed: N is varied at M = 5.")
+def varied(Ms: Sequence[int], Ns: Sequence[int], rhos: Sequence[float]) -> dict[str, list[Method]]:
+    """The methods of each panel: M and N of DNS, ρ of Softmax-v."""
+    for key, values in (("M", Ms), ("N", Ns), ("rho", rhos)):
+        if not values:
+            raise Error(f"{key} has no value: give one or more, e.g. --{key}=1,5.")
+    for value in Ms:
+        convert("M", value, whole(1, N), why=f"it is varied at N = {N}")
+    for value in Ns:
+        convert("N", value, whole(M, MOST), why=f"it is varied at M = {M}")
     return {
-        "M": [(DNS(M), 200) for M in options.M],
-        "N": [(DNS(5), N) for N in options.N],
-        "ρ": [(SoftmaxV(rho), 200) for rho in options.rho],
+        symbol("M"): [Method(rule=rules.DNS(M=value), N=N) for value in Ms],
+        symbol("N"): [Method(rule=rules.DNS(M=M), N=value) for value in Ns],
+        symbol("rho"): [Method(rule=rules.SoftmaxV(rho=value), N=N) for value in rhos],
     }
 
 
-def load_pair(file: Path, user: str | None, item: str | None, seed: int, trust: bool) -> sampling.Pair:
-    """A pair of the data set that a checkpoint was trained on, with the checkpoint's vectors."""
-    trained = load_trained(*find_model(file, trust), {"use_gpu": False}, {"use_gpu"})
-    config, train_set = trained.config, trained.split()[0]._dataset
-    model = trained.model(train_set)
-    scorer = make_scorer(model, train_set, get_kernels("auto", torch.device("cpu")))
-    if not isinstance(scorer, DotScorer):
-        raise Error(
-            f"{config['model']} has no vectors to score by: use a checkpoint of BPR or LightGCN."
-        )
-    try:
-        user_id = None if user is None else int(train_set.token2id(train_set.uid_field, user))
-        item_id = None if item is None else int(train_set.token2id(train_set.iid_field, item))
-    except ValueError as error:
-        raise Error(f"{error}: name a user and an item of the data set.") from error
-    return sampling.choose_pair(*scorer.vectors(), train_set, seed, user_id, item_id)
+def _pair(options: argparse.Namespace) -> sampling.Pair:
+    """A pair of a checkpoint's training set, or of generated embeddings."""
+    if options.checkpoint:
+        from recbole_hns.runs.artifact import open_artifact
+        from recbole_hns.runs.pair import pair_of
+
+        artifact = open_artifact(options.checkpoint, trust=options.trust_checkpoint)
+        return pair_of(artifact, options.seed, options.user, options.item)
+    if options.user or options.item:
+        raise Error("--user and --item name a pair of a data set: give --checkpoint too.")
+    return sampling.generated_pair(seed=options.seed)
 
 
-def main(arguments: Sequence[str], parser_class: type[argparse.ArgumentParser]) -> None:
+def main(arguments: Sequence[str]) -> None:
     """Run ``recbole-hns simulate …``."""
-    parser = parser_class(
-        prog="recbole-hns simulate",
-        description="Redraw the paper's simulation figures.",
-        allow_abbrev=False,
-    )
-    add_parsers(parser.add_subparsers(title="figures", required=True, metavar="correlation|sampling"))
-    options = parser.parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     options.function(options)

@@ -6,9 +6,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
-import yaml
 from tqdm import tqdm
 
 from recbole_hns.data.interactions import (
@@ -16,12 +14,15 @@ from recbole_hns.data.interactions import (
     TRAIN,
     VALID,
     Interactions,
+    Names,
+    Numbers,
     hold_out,
     k_core,
     split_test,
     without_repeats,
 )
 from recbole_hns.errors import Error
+from recbole_hns.settings.dialect import to_yaml
 
 SPLITS = ("paper", "file", "none")
 PARTS = {TRAIN: "train", VALID: "valid", TEST: "test"}
@@ -78,7 +79,7 @@ def _properties(data: Interactions) -> str:
         "benchmark_filename": None if data.parts is None else list(PARTS.values()),
     }
     text = "# Written by recbole-hns convert: read by every run on this data set.\n"
-    return text + yaml.safe_dump(settings, sort_keys=False)
+    return text + to_yaml(settings)
 
 
 def _write_inter(data: Interactions, file: Path) -> None:
@@ -88,14 +89,12 @@ def _write_inter(data: Interactions, file: Path) -> None:
         out.write("\t".join(header) + "\n")
         for first in tqdm(range(0, len(data), CHUNK_ROWS), desc=file.name, leave=False):
             rows = slice(first, first + CHUNK_ROWS)
-            columns = [
-                _named(data.users[rows], data.user_names),
-                _named(data.items[rows], data.item_names),
-            ]
-            columns += [data.times[rows]] if data.times is not None else []
-            frame = pd.DataFrame(dict(enumerate(columns)))
+            frame = pd.DataFrame({"user": _named(data.users[rows], data.user_names)})
+            frame["item"] = _named(data.items[rows], data.item_names)
+            if data.times is not None:
+                frame["time"] = data.times[rows]
             frame.to_csv(out, sep="\t", header=False, index=False)
 
 
-def _named(numbers: np.ndarray, names: np.ndarray | None) -> np.ndarray:
+def _named(numbers: Numbers, names: Names | None) -> Numbers | Names:
     return numbers if names is None else names[numbers]

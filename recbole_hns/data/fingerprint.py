@@ -13,5 +13,5 @@ def fingerprint(dataset: Dataset) -> str:
     check = 0
     for field in (dataset.uid_field, dataset.iid_field):
         column = np.ascontiguousarray(dataset.inter_feat[field], dtype=np.int64)
-        check = zlib.crc32(column, check)
+        check = zlib.crc32(column.data, check)
     return f"{dataset.user_num}x{dataset.item_num}-{len(dataset)}-{check:08x}"

@@ -5,8 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recbole_hns.errors import Error
+
+Numbers = NDArray[np.int32]
+Names = NDArray[np.object_]
+Times = NDArray[np.float64]
+Parts = NDArray[np.int8]
+Places = NDArray[np.int64]
 
 TRAIN, VALID, TEST = 0, 1, 2
 
@@ -15,24 +22,25 @@ TRAIN, VALID, TEST = 0, 1, 2
 class Interactions:
     """(user, item) pairs as numbers, with the names that the numbers stand for."""
 
-    users: np.ndarray  # (n,) int32
-    items: np.ndarray  # (n,) int32
-    user_names: np.ndarray | None = None  # by number; None where the numbers are the names
-    item_names: np.ndarray | None = None
-    times: np.ndarray | None = None  # (n,) float64
-    parts: np.ndarray | None = None  # (n,) int8: TRAIN, VALID or TEST; None before a split
+    users: Numbers  # (n,)
+    items: Numbers  # (n,)
+    user_names: Names | None = None  # by number; None where the numbers are the names
+    item_names: Names | None = None
+    times: Times | None = None  # (n,)
+    parts: Parts | None = None  # (n,) TRAIN, VALID or TEST; None before a split
 
     def __len__(self) -> int:
         return len(self.users)
 
-    def keep(self, which: np.ndarray) -> Interactions:
+    def keep(self, which: NDArray[np.bool_] | Places) -> Interactions:
         """Some of the interactions, by mask or by place."""
-        rows = {
-            name: None if column is None else column[which]
-            for name in ("users", "items", "times", "parts")
-            for column in [getattr(self, name)]
-        }
-        return replace(self, **rows)
+        return replace(
+            self,
+            users=self.users[which],
+            items=self.items[which],
+            times=None if self.times is None else self.times[which],
+            parts=None if self.parts is None else self.parts[which],
+        )
 
     @property
     def n_users(self) -> int:
@@ -74,14 +82,14 @@ def split_test(data: Interactions, seed: int, share: float = 0.8) -> Interaction
 
 def hold_out(data: Interactions, seed: int, share: float = 0.1) -> Interactions:
     """round(0.1 n) of each user's n training interactions to validate on, drawn at random."""
-    training = np.flatnonzero(data.parts == TRAIN)
+    parts = np.zeros(len(data), np.int8) if data.parts is None else data.parts.copy()
+    training = np.flatnonzero(parts == TRAIN)
     place, n = _shuffled_places(data.users[training], seed + 1)
-    parts = data.parts.copy()
     parts[training[place < np.rint(share * n)]] = VALID
     return replace(data, parts=parts)
 
 
-def _shuffled_places(users: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def _shuffled_places(users: Numbers, seed: int) -> tuple[Places, Places]:
     """A random order of each user's own: the place of every interaction, and how many the user has."""
     shuffled = np.random.default_rng(seed).permutation(len(users))
     order = shuffled[np.argsort(users[shuffled], kind="stable")]

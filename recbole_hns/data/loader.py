@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
-from typing import Callable, Union
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
 
 import torch
 from recbole.config import Config
@@ -30,11 +31,12 @@ class PositiveLoader:
 
     def __init__(self, config: Config, dataset: Dataset, shuffle: bool):
         self.config, self._dataset, self.shuffle = config, dataset, shuffle
-        self.step = config["train_batch_size"]
+        self.step: int = config["train_batch_size"]
         self.transform = construct_transform(config)
-        self.sampler = None
+        self.sampler: DistributedSampler[Any] | None = None
         if not config["single_spec"]:
-            self.sampler = DistributedSampler(range(len(dataset)), shuffle=shuffle, seed=config["seed"])
+            places: Any = range(len(dataset))
+            self.sampler = DistributedSampler(places, shuffle=shuffle, seed=config["seed"])
             self.step = max(1, self.step // config["world_size"])
         self.set_epoch(0)
 
@@ -55,14 +57,15 @@ class PositiveLoader:
         if not self.shuffle:
             return torch.arange(n)
         generator = torch.Generator().manual_seed(derive_seed(self.config["seed"], self.epoch))
-        if not self.config.spec.method.by_user:
+        if not self.config.method.pool.by_user:
             return torch.randperm(n, generator=generator)
         place = torch.randperm(self._dataset.user_num, generator=generator)
         return place[self._dataset.inter_feat[self._dataset.uid_field]].argsort(stable=True)
 
     def __iter__(self) -> Iterator[Interaction]:
         columns = self._dataset.inter_feat.interaction
-        pieces = self._order().split(self.step)
+        order = self._order()
+        pieces = [order[start : start + self.step] for start in range(0, len(order), self.step)]
         first, self.first = self.first, 0
         for number in range(first, len(pieces)):
             if self.before_batch is not None:
@@ -73,10 +76,10 @@ class PositiveLoader:
 
     def __len__(self) -> int:
         n = len(self._dataset) if self.sampler is None else len(self.sampler)
-        return -(-n // self.step)
+        return math.ceil(n / self.step)
 
 
-TrainLoader = Union[PositiveLoader, KnowledgeBasedDataLoader]
+TrainLoader: TypeAlias = PositiveLoader | KnowledgeBasedDataLoader
 
 
 def positives_only(

@@ -9,12 +9,13 @@ from logging import getLogger
 from pathlib import Path
 
 import recbole
-import yaml
 from recbole.config import Config
 from recbole.utils import ModelType
 from recbole.utils.url import download_url, extract_zip, rename_atomic_files
 
 from recbole_hns.errors import Error
+from recbole_hns.settings.dialect import read_yaml
+from recbole_hns.settings.words import shown
 
 URLS = Path(recbole.__file__).resolve().parent / "properties" / "dataset" / "url.yaml"
 
@@ -27,18 +28,9 @@ def ensure_dataset(config: Config) -> None:
     """
     folder, name = Path(config["data_path"]), config["dataset"]
     if folder.is_dir():
-        suffixes = config["benchmark_filename"]
-        wanted = [f"{name}.{s}.inter" for s in suffixes] if suffixes else [f"{name}.inter"]
-        for file in wanted:
-            if not (folder / file).is_file():
-                raise Error(
-                    f"data set {name}: the folder {folder} has no {file}; RecBole reads its "
-                    "interactions from that file (tab-separated, user_id:token item_id:token)."
-                )
-        if config["MODEL_TYPE"] == ModelType.SEQUENTIAL:
-            _check_time_column(folder / wanted[0], config)
+        _check_folder(folder, config)
         return
-    urls = yaml.safe_load(URLS.read_text("utf-8"))
+    urls = read_yaml(URLS, "RecBole's list")
     if name not in urls:
         raise Error(
             f"data set {name} is neither in {folder.resolve()} nor a name that RecBole can download: "
@@ -54,14 +46,41 @@ def ensure_dataset(config: Config) -> None:
         ) from error
 
 
-def _check_time_column(file: Path, config: Config) -> None:
-    with file.open(encoding="utf-8", errors="replace") as lines:
-        columns = [name.partition(":")[0] for name in next(lines, "").strip().split("\t")]
-    if config["TIME_FIELD"] not in columns:
+def _check_folder(folder: Path, config: Config) -> None:
+    """The files of interactions are there, and a sequential model finds sequences in them."""
+    name, suffixes = config["dataset"], config["benchmark_filename"]
+    for file in [f"{name}.{s}.inter" for s in suffixes] if suffixes else [f"{name}.inter"]:
+        if not (folder / file).is_file():
+            raise Error(
+                f"data set {name}: the folder {folder} has no {file}; RecBole reads its "
+                "interactions from that file (tab-separated, user_id:token item_id:token)."
+            )
+        if config["MODEL_TYPE"] == ModelType.SEQUENTIAL:
+            _check_sequences(folder / file, config)
+
+
+def _check_sequences(file: Path, config: Config) -> None:
+    """Sequences are made in the order of time; parts that come in files of their own hold them."""
+    with file.open(encoding=config["encoding"] or "utf-8", errors="replace") as lines:
+        header = next(lines, "").rstrip("\r\n").split(config["field_separator"])
+    columns = [name.partition(":")[0] for name in header]
+    needs = f"{config['model']} learns from sequences, and {file} has no column"
+    sequences, time = config["ITEM_ID_FIELD"] + config["LIST_SUFFIX"], config["TIME_FIELD"]
+    if not config["benchmark_filename"]:
+        if time not in columns:
+            raise Error(
+                f"{needs} {time} to order them by: add it ({time}:float), or name another with "
+                "TIME_FIELD."
+            )
+        return
+    if sequences not in columns:
         raise Error(
-            f"{config['model']} learns from sequences, and {file} has no column {config['TIME_FIELD']} "
-            f"to order them by: add it ({config['TIME_FIELD']}:float), or name another with TIME_FIELD."
+            f"{needs} {sequences} that holds them: add it ({sequences}:token_seq), or leave "
+            "benchmark_filename out, and sequences are made of the interactions."
         )
+    loaded = (config["load_col"] or {}).get("inter", "*")
+    if loaded != "*" and sequences not in loaded:
+        raise Error(f"load_col={shown(config['load_col'])} leaves out {sequences}: add it to inter.")
 
 
 def _download(url: str, folder: Path, name: str) -> None:

@@ -13,9 +13,9 @@ import scipy.io
 import scipy.sparse
 from tqdm import tqdm
 
-from recbole_hns.data.interactions import TEST, TRAIN, Interactions
+from recbole_hns.data.interactions import TEST, TRAIN, Interactions, Names, Numbers, Times
 from recbole_hns.errors import Error
-from recbole_hns.settings.checks import nearest
+from recbole_hns.settings.words import nearest
 
 CHUNK_ROWS = 200_000
 
@@ -34,10 +34,8 @@ class Columns:
 def read_interactions(paths: Sequence[Path], columns: Columns) -> Interactions:
     """Interactions from files of any known format, told by their names."""
     files = []
-    for path in paths:
-        if path.is_dir():  # a folder with LightGCN's two lists
-            path = [path / "train.txt", path / "test.txt"]
-        files += path if isinstance(path, list) else [path]
+    for path in paths:  # a folder holds LightGCN's two lists
+        files += [path / "train.txt", path / "test.txt"] if path.is_dir() else [path]
     for file in files:
         if not file.is_file():
             raise Error(f"{file} does not exist.")
@@ -116,34 +114,36 @@ def read_lists(files: Sequence[Path]) -> Interactions:
 class _Numbers:
     """Gives every name a number, in the order of their coming."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.number: dict[str, int] = {}
 
-    def of(self, names: pd.Series) -> np.ndarray:
+    def of(self, names: pd.Series) -> Numbers:
         codes, new = pd.factorize(names)
         numbers = [self.number.setdefault(name, len(self.number)) for name in new]
-        return np.array(numbers, dtype=np.int32)[codes]
+        return np.array(numbers, dtype=np.int32)[np.asarray(codes, dtype=np.int64)]
 
-    def names(self) -> np.ndarray:
+    def names(self) -> Names:
         return np.array(list(self.number), dtype=object)
 
 
 def read_tables(files: Sequence[Path], columns: Columns) -> Interactions:
     """CSV or TSV files with a header, read in pieces: a row costs 8 to 16 bytes, a name its text."""
     users, items = _Numbers(), _Numbers()
-    pieces = []
+    pieces: list[tuple[Numbers, Numbers, Times | None]] = []
     for file in files:
-        for rows in _chunks(file, columns):
-            rows = _positive_rows(file, rows, columns)
-            piece = [users.of(rows[columns.user]), items.of(rows[columns.item])]
-            if columns.time:
-                piece.append(_numeric(file, rows[columns.time]).to_numpy(np.float64))
-            pieces.append(piece)
-    if not sum(len(piece[0]) for piece in pieces):
+        for chunk in _chunks(file, columns):
+            rows = _positive_rows(file, chunk, columns)
+            times = _numeric(file, rows[columns.time]).to_numpy(np.float64) if columns.time else None
+            pieces.append((users.of(rows[columns.user]), items.of(rows[columns.item]), times))
+    if not sum(len(own) for own, _, _ in pieces):
         raise Error(f"{files[0]} holds no positive interaction.")
-    columns_read = [np.concatenate(column) for column in zip(*pieces)]
-    times = columns_read[2] if columns.time else None
-    return Interactions(*columns_read[:2], users.names(), items.names(), times)
+    return Interactions(
+        np.concatenate([own for own, _, _ in pieces]),
+        np.concatenate([own for _, own, _ in pieces]),
+        users.names(),
+        items.names(),
+        np.concatenate([own for *_, own in pieces if own is not None]) if columns.time else None,
+    )
 
 
 def _chunks(file: Path, columns: Columns) -> Iterable[pd.DataFrame]:
@@ -151,14 +151,7 @@ def _chunks(file: Path, columns: Columns) -> Iterable[pd.DataFrame]:
     separator = "\t" if file.suffix.lower() == ".tsv" else ","
     wanted = [name for name in (columns.user, columns.item, columns.rating, columns.time) if name]
     try:
-        with open(file, encoding="utf-8", newline="") as lines:
-            header = next(csv.reader(lines, delimiter=separator), [])
-        for name in wanted:
-            if name not in header:
-                raise Error(
-                    f"{file} has no column {name}{nearest(name, header)}: its columns are "
-                    f"{', '.join(header) or 'none'}."
-                )
+        _check_header(file, separator, wanted)
         # All columns are read: with `usecols` pandas would accept lines that have too many fields.
         reader = pd.read_csv(
             file,
@@ -179,7 +172,18 @@ def _chunks(file: Path, columns: Columns) -> Iterable[pd.DataFrame]:
         raise Error(f"{file} is malformed: {reason}.") from error
 
 
-def _positive_rows(file, rows, columns):
+def _check_header(file: Path, separator: str, wanted: Sequence[str]) -> None:
+    with open(file, encoding="utf-8", newline="") as lines:
+        header = next(csv.reader(lines, delimiter=separator), [])
+    for name in wanted:
+        if name not in header:
+            raise Error(
+                f"{file} has no column {name}{nearest(name, header)}: its columns are "
+                f"{', '.join(header) or 'none'}."
+            )
+
+
+def _positive_rows(file: Path, rows: pd.DataFrame, columns: Columns) -> pd.DataFrame:
     for name in (columns.user, columns.item):
         _refuse_rows(file, rows[name].isna(), f"no {name}")
     if columns.rating is None:
@@ -187,12 +191,12 @@ def _positive_rows(file, rows, columns):
     return rows[_numeric(file, rows[columns.rating]) >= columns.threshold]
 
 
-def _numeric(file, column):
+def _numeric(file: Path, column: pd.Series) -> pd.Series:
     numbers = pd.to_numeric(column, errors="coerce")
     _refuse_rows(file, numbers.isna(), f"{column.name} is not a number")
     return numbers
 
 
-def _refuse_rows(file, bad, what):
+def _refuse_rows(file: Path, bad: pd.Series, what: str) -> None:
     if bad.any():
         raise Error(f"{file}, line {int(bad.idxmax()) + 2}: {what}.")

@@ -6,67 +6,68 @@ slots in which a pair has a candidate of its own are put right one by one. Both 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Callable
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 
-from recbole_hns.kernels import Candidates, SharedCandidates
+from recbole_hns.kernels.types import Candidates, SharedCandidates, Vectors
 
 CHUNK_NUMBERS = 1 << 19
 
 
-def score(
-    context: torch.Tensor, rows: torch.Tensor, items: torch.Tensor, candidates: Candidates
-) -> torch.Tensor:
+class Gradients(NamedTuple):
+    """Where the gradients of a batch are added up: all rows of the two tables, or those touched."""
+
+    context: torch.Tensor  # (R, d)
+    items: torch.Tensor  # (S, d)
+    places: torch.Tensor  # (B,) the row of ``context`` that pair b's gradient belongs to
+
+
+def score(v: Vectors, ids: torch.Tensor, shared: SharedCandidates) -> torch.Tensor:
     """r_cj for every candidate, (B, N)."""
-    shared = candidates.shared
-    C = _in_blocks(context.index_select(0, rows), shared)  # (n_blocks, G, d)
+    C = _in_blocks(v.context.index_select(0, v.rows), shared)  # (n_blocks, G, d)
     scores = C.new_empty((*C.shape[:2], shared.ids.shape[1]))
-    for part in _chunks(shared, items):
-        V = _vectors(items, shared.ids[part])  # (chunk, N, d)
+    for part in _chunks(shared, v.items):
+        V = _vectors(v.items, shared.ids[part])  # (chunk, N, d)
         torch.bmm(C[part], V.transpose(1, 2), out=scores[part])
-    scores = scores.flatten(0, 1)[: len(rows)]
-    c, v = _replaced_vectors(context, rows, items, candidates)
-    scores[shared.pair, shared.slot] = (c * v).sum(dim=1)
+    scores = scores.flatten(0, 1)[: len(v.rows)]
+    c, w = _replaced_vectors(v, ids, shared)
+    scores[shared.pair, shared.slot] = (c * w).sum(dim=1)
     return scores
 
 
 def score_backward(
-    context: torch.Tensor,
-    rows: torch.Tensor,
-    items: torch.Tensor,
-    candidates: Candidates,
+    v: Vectors,
+    ids: torch.Tensor,
+    shared: SharedCandidates,
     grad: torch.Tensor,
+    item_places: tuple[torch.Tensor, ...],
+    out: Gradients,
     add_rows: Callable[[torch.Tensor, torch.Tensor, torch.Tensor], None],
-    context_places: torch.Tensor,
-    item_places: tuple[torch.Tensor, torch.Tensor],
-    grad_context: torch.Tensor,
-    grad_items: torch.Tensor,
 ) -> None:
     """Add the gradients of Σ grad · score to both tables; ``add_rows`` is the backend's.
 
-    The gradients of pair b's context go to row ``context_places[b]`` of the one table, those of the
-    candidates to the rows ``item_places`` of the other, in the order of :func:`gradient_rows`.
+    Those of the candidates go to the rows ``item_places``, in the order of :func:`gradient_rows`.
     """
-    shared, (shared_places, own_places) = candidates.shared, item_places
-    c, v = _replaced_vectors(context, rows, items, candidates)
+    shared_places, own_places = item_places
+    c, w = _replaced_vectors(v, ids, shared)
     g = grad[shared.pair, shared.slot, None]
-    add_rows(grad_context, context_places[shared.pair], g * v)
-    add_rows(grad_items, own_places, g * c)
+    add_rows(out.context, out.places[shared.pair], g * w)
+    add_rows(out.items, own_places, g * c)
 
     common = grad.clone()
     common[shared.pair, shared.slot] = 0
     g = _in_blocks(common, shared)  # (n_blocks, G, N)
-    C = _in_blocks(context.index_select(0, rows), shared)  # (n_blocks, G, d)
+    C = _in_blocks(v.context.index_select(0, v.rows), shared)  # (n_blocks, G, d)
     grad_C = torch.empty_like(C)
-    for part in _chunks(shared, items):
-        V = _vectors(items, shared.ids[part])
+    for part in _chunks(shared, v.items):
+        V = _vectors(v.items, shared.ids[part])
         torch.bmm(g[part], V, out=grad_C[part])
         torch.bmm(g[part].transpose(1, 2), C[part], out=V)
-        add_rows(grad_items, shared_places[part].flatten(), V.flatten(0, 1))
-    add_rows(grad_context, context_places, grad_C.flatten(0, 1)[: len(rows)])
+        add_rows(out.items, shared_places[part].flatten(), V.flatten(0, 1))
+    add_rows(out.context, out.places, grad_C.flatten(0, 1)[: len(v.rows)])
 
 
 def gradient_rows(candidates: Candidates) -> tuple[torch.Tensor, ...]:
@@ -97,9 +98,11 @@ def _vectors(items: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
     return items.index_select(0, ids.flatten()).view(*ids.shape, -1)
 
 
-def _replaced_vectors(context, rows, items, candidates):
-    pair, slot = candidates.shared.pair, candidates.shared.slot
-    return context[rows[pair]], items[candidates.ids[pair, slot]]  # (R, d) each
+def _replaced_vectors(
+    v: Vectors, ids: torch.Tensor, shared: SharedCandidates
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The vectors of the pairs and of the candidates that are a pair's own, (R, d) each."""
+    return v.context[v.rows[shared.pair]], v.items[ids[shared.pair, shared.slot]]
 
 
 def _in_blocks(pairs: torch.Tensor, shared: SharedCandidates) -> torch.Tensor:

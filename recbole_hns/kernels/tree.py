@@ -7,23 +7,20 @@ a draw goes down from the root and needs no item's score until it comes to a buc
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 
 
-@dataclass
-class KernelTree:
+class KernelTree(NamedTuple):
     """Node 1 is the root, node k has the children 2k and 2k + 1, nodes L to 2L − 1 are the leaves.
 
     Leaf l holds the items of a bucket, the ids from l · bucket to (l + 1) · bucket − 1. A bucket has d
     to 2d items, so that the nodes take n (d + 1) numbers at most: about as much as the items' vectors.
     """
 
-    nodes: (
-        torch.Tensor
-    )  # (2L, d (d + 1) / 2): the upper triangle of Σ w wᵀ, what is off its diagonal twice
+    nodes: torch.Tensor  # (2L, d (d + 1) / 2): upper triangle of Σ w wᵀ, off its diagonal doubled
     bucket: int
     alpha: float
 
@@ -33,14 +30,14 @@ class KernelTree:
         return len(self.nodes) // 2
 
 
-def build_tree(items: torch.Tensor, alpha: float) -> KernelTree:
-    """The tree over items 1, 2, …; item 0, the padding, counts for nothing."""
+def build_tree(items: torch.Tensor, alpha: float, first: int) -> KernelTree:
+    """The tree over the items from ``first`` on; those before it, the padding, count for nothing."""
     n, d = items.shape
     L = 1 << max(0, (n // d).bit_length() - 1)
     bucket = -(-n // L)
     w = F.pad(items, (0, 0, 0, L * bucket - n))
     w = w.clone() if w.data_ptr() == items.data_ptr() else w
-    w[0] = 0
+    w[:first] = 0
     w = w.view(L, bucket, d)
     row, column = triangle(d, items.device)
     nodes = items.new_zeros((2 * L, len(row)))

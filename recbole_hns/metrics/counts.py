@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import ModuleType
 
 import numpy as np
+import numpy.typing as npt
 import torch
 import torch.nn.functional as F
 
 from recbole_hns.errors import Error
+from recbole_hns.kernels import Backend
+
+Numbers = npt.NDArray[np.float64]
 
 
 def can_count(scores: torch.Tensor, positive_u: torch.Tensor, positive_i: torch.Tensor) -> bool:
@@ -21,8 +24,8 @@ def can_count(scores: torch.Tensor, positive_u: torch.Tensor, positive_i: torch.
         return False
     keys = positive_u * scores.shape[1] + positive_i
     return (
-        len(keys.unique()) == len(keys)
-        and len(positive_u.unique()) == len(scores)
+        len(torch.unique(keys)) == len(keys)
+        and len(torch.unique(positive_u)) == len(scores)
         and bool(scores[positive_u, positive_i].isfinite().all())
     )
 
@@ -35,10 +38,10 @@ class RankCounts:
     user's n₊ and n₋ stand beside it. x = above / n₋ is the false positive rate at the positive.
     """
 
-    above: np.ndarray  # (P,)
-    place: np.ndarray  # (P,) 0 for the user's best-ranked positive, 1 for the next, …
-    n_pos: np.ndarray  # (P,)
-    n_neg: np.ndarray  # (P,)
+    above: Numbers  # (P,)
+    place: Numbers  # (P,) 0 for the user's best-ranked positive, 1 for the next, …
+    n_pos: Numbers  # (P,)
+    n_neg: Numbers  # (P,)
 
     @classmethod
     def from_scores(
@@ -46,7 +49,7 @@ class RankCounts:
         scores: torch.Tensor,
         positive_u: torch.Tensor,
         positive_i: torch.Tensor,
-        kernels: ModuleType,
+        kernels: Backend,
     ) -> RankCounts:
         """Count in a (users, items) matrix in which −inf marks items that do not take part.
 
@@ -73,10 +76,10 @@ class RankCounts:
         columns = zip(*(part._columns() for part in parts))
         return cls(*(np.concatenate(column) for column in columns))
 
-    def _columns(self) -> tuple[np.ndarray, ...]:
+    def _columns(self) -> tuple[Numbers, ...]:
         return self.above, self.place, self.n_pos, self.n_neg
 
-    def by_user(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def by_user(self) -> tuple[Numbers, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """``above`` of all positives, and n₊ and n₋ once per user: what the theory's bounds take."""
         first = self.place == 0
         return self.above, self.n_pos[first].astype(int), self.n_neg[first].astype(int)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from recbole_hns.errors import Error
-from recbole_hns.metrics.counts import RankCounts
+from recbole_hns.metrics.counts import Numbers, RankCounts
 
 
 def opauc(counts: RankCounts, beta: float, alpha: float = 0.0) -> float:
@@ -55,6 +55,6 @@ def check_beta(beta: float) -> None:
         raise Error(f"opauc_beta={beta} is not allowed: a false positive rate is in (0, 1].")
 
 
-def _mean_over_users(counts: RankCounts, values: np.ndarray) -> float:
+def _mean_over_users(counts: RankCounts, values: Numbers) -> float:
     weights = 1 / counts.n_pos
     return float((weights * values).sum() / weights.sum()) if len(values) else 0.0

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import recbole
 from recbole.data.dataloader import UserDataLoader
 from recbole.data.utils import get_dataloader
-from recbole.model import sequential_recommender as sequential
 from recbole.model.abstract_recommender import AbstractRecommender
 from recbole.utils import InputType, ModelType, get_model
 
-from recbole_hns.models import composed  # noqa: F401  (registers its scorers)
-from recbole_hns.models.scorers import FAST_SCORERS, DotScorer, OwnLossScorer, Scorer
+from recbole_hns.models import composed, fused
+from recbole_hns.models.scorer import OwnLossScorer, Scorer
+from recbole_hns.settings.registry import table
 
 RECBOLE_MODELS = Path(recbole.__file__).resolve().parent / "properties" / "model"
 NOT_POSSIBLE = "not possible"
@@ -38,11 +37,11 @@ _KINDS = {
 _OWN_NEGATIVES = "masks items of the sequence and draws negatives of its own for them"
 _ALL_ITEMS = "learns by cross-entropy over all items and uses no negatives"
 _REASONS = {
-    sequential.BERT4Rec: _OWN_NEGATIVES,
-    sequential.CORE: _ALL_ITEMS,
-    sequential.GRU4RecCPR: _ALL_ITEMS,
-    sequential.SASRecCPR: _ALL_ITEMS,
-    sequential.RepeatNet: _ALL_ITEMS,
+    "BERT4Rec": _OWN_NEGATIVES,
+    "CORE": _ALL_ITEMS,
+    "GRU4RecCPR": _ALL_ITEMS,
+    "SASRecCPR": _ALL_ITEMS,
+    "RepeatNet": _ALL_ITEMS,
 }
 _PACKAGES = {"NCL": "faiss"}
 _NOTES = {
@@ -64,27 +63,42 @@ class Support:
     note: str
 
 
+_SCORERS: dict[str, type[Scorer]] = {
+    name: scorer
+    for module in (fused, composed)
+    for scorer in vars(module).values()
+    if isinstance(scorer, type) and issubclass(scorer, Scorer)
+    for name in scorer.models
+    if isinstance(name, str)
+}
+
+
 def scorer_of(model_class: type[AbstractRecommender]) -> type[Scorer]:
-    """The scorer that a model of exactly this class gets."""
-    return FAST_SCORERS.get(model_class, OwnLossScorer)
+    """The scorer that a model of exactly this class gets: a registered one, ours, or its own loss."""
+    registered: dict[str, type[Scorer]] = table("scorer")
+    for scorer in registered.values():
+        if model_class in scorer.models or model_class.__name__ in scorer.models:
+            return scorer
+    of_recbole = model_class.__module__.startswith("recbole.model.")
+    return _SCORERS.get(model_class.__name__, OwnLossScorer) if of_recbole else OwnLossScorer
 
 
 def has_vectors(model_class: type[AbstractRecommender]) -> bool:
     """Whether candidates are scored by a dot product."""
-    return issubclass(scorer_of(model_class), DotScorer)
+    return scorer_of(model_class).scores_by != "predict"
 
 
 def has_pair_loss(model_class: type[AbstractRecommender]) -> bool:
     """Whether ``pair_loss``, with all weighted negatives, is what the model learns by."""
-    return scorer_of(model_class).path != OwnLossScorer.path
+    return scorer_of(model_class).learns_by == "pair_loss"
 
 
 def why_not(
     model_class: type[AbstractRecommender], name: str, kind: ModelType, input_type: InputType
 ) -> str:
     """Why a model cannot be trained on pairs; empty if it can."""
-    if model_class in _REASONS:
-        return _REASONS[model_class]
+    if model_class.__module__.startswith("recbole.model.") and name in _REASONS:
+        return _REASONS[name]
     if kind == ModelType.TRADITIONAL:
         return "is computed from the data and not trained on pairs"
     if get_dataloader({"model": name, "MODEL_TYPE": kind}, "train") is UserDataLoader:
@@ -135,16 +149,3 @@ def support_table(markdown: bool = False) -> str:
         return "\n".join([rows[0], "| --- | --- | --- |", *rows[1:]])
     width = [max(len(line[column]) for line in lines) for column in range(2)]
     return "\n".join(f"{path:<{width[0]}}  {kind:<{width[1]}}  {rest}" for path, kind, rest in lines)
-
-
-def main(arguments: Sequence[str], parser_class: type[argparse.ArgumentParser]) -> None:
-    """Run ``recbole-hns models``."""
-    parser = parser_class(
-        prog="recbole-hns models",
-        description="List RecBole's models and how each is trained with a sampler.",
-        epilog="\n".join(f"{path}: {what}" for path, what in PATHS.items()),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument("--markdown", action="store_true", help="as a Markdown table")
-    print(support_table(parser.parse_args(arguments).markdown))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 
 
@@ -13,13 +16,16 @@ class SymmetricPropagation(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx, E: torch.Tensor, A: torch.Tensor, n_layers: int) -> torch.Tensor:
+    def forward(ctx: Any, E: torch.Tensor, A: torch.Tensor, n_layers: int) -> torch.Tensor:
         ctx.A, ctx.n_layers = A, n_layers
         return _mean_of_layers(E, A, n_layers)
 
     @staticmethod
-    def backward(ctx, grad: torch.Tensor):
-        return _mean_of_layers(grad.contiguous(), ctx.A, ctx.n_layers), None, None
+    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
+        return _mean_of_layers(grads[0].contiguous(), ctx.A, ctx.n_layers), None, None
+
+
+propagate: Callable[[torch.Tensor, torch.Tensor, int], torch.Tensor] = SymmetricPropagation.apply
 
 
 def _mean_of_layers(E: torch.Tensor, A: torch.Tensor, n_layers: int) -> torch.Tensor:

@@ -3,62 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from recbole_hns.report.collect import NAMES, Group, Sweep, metric_name
+from recbole_hns.files import whole_file
+from recbole_hns.report.groups import Group
+from recbole_hns.report.measures import metric_name
+from recbole_hns.report.sweeps import Curve, Sweep, families
+from recbole_hns.report.tables import one_line
+from recbole_hns.sampling import methods
 
-SYMBOLS = {"rho": "ρ", "tau": "τ", "lam": "λ", "kernel_alpha": "α"}
-
-
-@dataclass(frozen=True)
-class Curve:
-    """A Top-K metric against a setting, relative to the curve's maximum."""
-
-    metric: str  # NDCG, Recall, …
-    K: int
-    x: list[float]
-    y: list[float]
-
-    @property
-    def best(self) -> int:
-        """The place of the maximum."""
-        return int(np.argmax(self.y))
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
-def effect_curves(sweep: Sweep, metrics: Sequence[str]) -> list[Curve]:
-    """A curve for every K of NDCG and Recall, or of what else there is."""
-    main = [name for name in metrics if name.startswith(("ndcg@", "recall@"))]
-    metrics = main or metrics
-    curves = []
-    for name in metrics:
-        family, _, K = name.partition("@")
-        if not K.isdigit():
-            continue
-        means = [group.mean(name) for group in sweep.groups]
-        if all(mean is not None for mean in means) and max(means) > 0:
-            y = [mean / max(means) for mean in means]
-            curves.append(Curve(metric_name(family), int(K), [float(v) for v in sweep.values], y))
-    return curves
+def plain(text: str) -> str:
+    """A name on one line, without the dollar signs between which matplotlib would read mathematics."""
+    return one_line(text).replace("$", "\\$")
 
 
-def families(curves: Sequence[Curve]) -> list[str]:
-    """The metrics that have a curve."""
-    return list(dict.fromkeys(curve.metric for curve in curves))
-
-
-def symbol(key: str) -> str:
-    """The paper's letter for a setting."""
-    return SYMBOLS.get(key, key)
-
-
-def effect_title(sweep: Sweep) -> str:
-    """What the figure shows, and on which part of the data."""
-    part = "test" if sweep.groups[0].tested else "validation"
-    name = NAMES.get(sweep.sampler, sweep.sampler)
-    return f"The effect of {symbol(sweep.key)} in {name}: {sweep.model} on {sweep.dataset}, {part}"
+def save(figure: Figure, file: Path, dpi: int = 150) -> None:
+    """Write a PNG, whole or not at all."""
+    with whole_file(file, "wb") as stream:
+        figure.savefig(stream, format="png", dpi=dpi)
 
 
 def plot_effect(sweep: Sweep, curves: Sequence[Curve], file: Path) -> None:
@@ -79,14 +48,14 @@ def plot_effect(sweep: Sweep, curves: Sequence[Curve], file: Path) -> None:
             best = place[curve.best], curve.y[curve.best]
             axis.plot(*best, "*", color=colour, ms=size, mec="black", mew=0.6, zorder=3, clip_on=False)
         axis.set_xticks(np.arange(len(own[0].x)), [f"{x:g}" for x in own[0].x])
-        axis.set_xlabel(symbol(sweep.key), fontsize=11)
+        axis.set_xlabel(plain(methods.symbol(sweep.key)), fontsize=11)
         axis.set_title(name, fontsize=11)
         axis.grid(alpha=0.3)
     axes[-1].legend(fontsize=9, loc="center left", bbox_to_anchor=(1.02, 0.5))  # the same in all panels
     axes[0].set_ylabel("relative to the curve's maximum (★)", fontsize=10)
-    figure.suptitle(effect_title(sweep), fontsize=11)
+    figure.suptitle(plain(sweep.title), fontsize=11)
     figure.tight_layout()
-    figure.savefig(file, dpi=150)
+    save(figure, file)
 
 
 def plot_strategies(groups: Sequence[Group], metrics: Sequence[str], title: str, file: Path) -> None:
@@ -107,8 +76,8 @@ def plot_strategies(groups: Sequence[Group], metrics: Sequence[str], title: str,
         axis.set_title(metric_name(metric), fontsize=11)
         axis.grid(axis="x", alpha=0.3)
         axis.set_axisbelow(True)
-    axes[0].set_yticks(place, [group.label for group in groups], fontsize=9)
+    axes[0].set_yticks(place, [plain(group.label) for group in groups], fontsize=9)
     axes[0].invert_yaxis()
-    figure.suptitle(title, fontsize=11)
+    figure.suptitle(plain(title), fontsize=11)
     figure.tight_layout()
-    figure.savefig(file, dpi=150)
+    save(figure, file)

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import count
 
 import plotly.graph_objects as go
 from plotly.colors import sample_colorscale
 from plotly.offline import get_plotlyjs
 
-from recbole_hns.report.collect import Group, Sweep, metric_name
-from recbole_hns.report.figures import Curve, effect_title, families, symbol
-from recbole_hns.report.tables import Cell, Table, mean_and_std, note
+from recbole_hns.report.groups import Group
+from recbole_hns.report.measures import metric_name
+from recbole_hns.report.sections import Section
+from recbole_hns.report.sweeps import Curve, Sweep, families
+from recbole_hns.report.tables import Cell, Table, mean_and_std, note, p_and_kind
+from recbole_hns.sampling import methods
 
 STYLE = """
 :root { color-scheme: light; font-family: system-ui, sans-serif; line-height: 1.45; color: #222; }
 body { max-width: 70rem; margin: 0 auto; padding: 1rem; }
-h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.25rem; margin-top: 2.6rem; }
+h3 { font-size: 1.05rem; margin-top: 2rem; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 0.92rem; }
 th, td { padding: 0.35rem 0.7rem; text-align: right; white-space: nowrap; }
@@ -50,30 +55,12 @@ document.querySelectorAll("table.sortable thead").forEach(head => {
 """
 
 
-def make_page(
-    title: str,
-    tables: Sequence[Table],
-    effects: Sequence[tuple[Sweep, list[Curve]]],
-    strategies: Sequence[tuple[str, list[Group]]],
-    metrics: Sequence[str],
-    groups: Sequence[Group],
-) -> str:
+def make_page(title: str, sections: Sequence[Section]) -> str:
     """The whole page."""
     parts = [f"<h1>{html.escape(title)}</h1>"]
-    for table in tables:
-        parts += [f"<h2>{html.escape(table.model)}: test results</h2>", _table(table)]
-    plots = 0
-    for heading, compared in strategies:
-        parts += [f"<h2>{html.escape(heading)}</h2>", _plot(_bars(compared, metrics), plots)]
-        plots += 1
-    for sweep, curves in effects:
-        parts.append(f"<h2>{html.escape(effect_title(sweep))}</h2>")
-        parts.append('<p class="note">Each curve relative to its own maximum, which a star marks.</p>')
-        for family in families(curves):
-            own = [curve for curve in curves if curve.metric == family]
-            parts.append(_plot(_effect(sweep, own, family), plots))
-            plots += 1
-    parts += ["<h2>All runs</h2>", _runs(groups, metrics)]
+    plots = count()
+    for section in sections:
+        parts += _section(section, plots)
     return (
         "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"
@@ -84,43 +71,65 @@ def make_page(
     )
 
 
+def _section(section: Section, plots: Iterator[int]) -> Iterator[str]:
+    yield f"<h2>{html.escape(section.heading)}</h2>"
+    if section.table:
+        yield _table(section.table)
+    yield from (f"<p class='note'>{html.escape(remark)}</p>" for remark in section.remarks)
+    for one in section.strategies:
+        yield f"<h3>{html.escape(one.title)}</h3>{_plot(_bars(one.groups, one.metrics), next(plots))}"
+    for sweep, curves in section.effects:
+        yield f"<h3>{html.escape(sweep.title)}</h3>"
+        yield '<p class="note">Each curve relative to its own maximum, which a star marks.</p>'
+        for family in families(curves):
+            own = [curve for curve in curves if curve.metric == family]
+            yield _plot(_effect(sweep, own, family), next(plots))
+    yield f"<h3>All runs</h3>{_runs(section.groups, section.shown)}"
+
+
 def _table(table: Table) -> str:
-    heads = "".join(f"<th>{html.escape(f'{d} {metric_name(m)}')}</th>" for d, m in table.columns())
-    rows = []
-    for method in table.methods:
-        cells = "".join(_cell(table.cells.get((method, *column))) for column in table.columns())
-        rows.append(f"<tr><td>{html.escape(method)}</td>{cells}</tr>")
-    return (
-        f"<div class='scroll'><table class='sortable'><thead><tr><th>method</th>{heads}</tr></thead>"
-        f"<tbody>{''.join(rows)}</tbody></table></div><p class='note'>{html.escape(note(table))}</p>"
-    )
+    heads = [f"{dataset} {metric_name(metric)}" for dataset, metric in table.columns]
+    rows = [
+        f"<td>{html.escape(method)}</td>" + "".join(map(_cell, table.row(method)))
+        for method in table.methods
+    ]
+    return f"{_sortable(['method', *heads], rows)}<p class='note'>{html.escape(note(table))}</p>"
 
 
 def _cell(cell: Cell | None) -> str:
     if cell is None:
         return "<td data-value=''></td>"
     kind = {1: " class='best'", 2: " class='second'"}.get(cell.place, "")
+    test = ""
+    if cell.comparison:
+        words = f"against {cell.comparison.baseline.label}: p = {p_and_kind(cell.comparison)}"
+        test = f" title='{html.escape(words)}'"
     star = "**" if cell.significant else ""
-    return f"<td{kind} data-value='{cell.mean}'>{mean_and_std(cell)}{star}</td>"
+    return f"<td{kind}{test} data-value='{cell.mean}'>{mean_and_std(cell)}{star}</td>"
 
 
 def _runs(groups: Sequence[Group], metrics: Sequence[str]) -> str:
     """Every setting that was tried, with what it gave."""
     settings = list(dict.fromkeys(key for group in groups for key, _ in group.settings))
-    varied = [k for k in settings if len({str(dict(g.settings).get(k)) for g in groups}) > 1]
-    heads = ["method", "data set", "model", *varied, "seeds", "on", *map(metric_name, metrics)]
+    varied = [key for key in settings if len({str(group.values_of.get(key)) for group in groups}) > 1]
+    heads = ["method", "data set", *varied, "seeds", "on", *map(metric_name, metrics)]
     rows = []
     for group in groups:
-        values = dict(group.settings)
-        cells = [group.label, group.dataset, group.model]
-        cells += ["" if values.get(key) is None else f"{values[key]}" for key in varied]
+        values = [group.values_of.get(key) for key in varied]
+        means = [group.mean(metric) for metric in metrics]
+        cells = [group.label, group.dataset, *("" if value is None else str(value) for value in values)]
         cells += [str(len(group.runs)), "test" if group.tested else "validation"]
-        cells += ["" if group.mean(m) is None else f"{group.mean(m):.4f}" for m in metrics]
-        rows.append("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>")
+        cells += ["" if mean is None else f"{mean:.4f}" for mean in means]
+        rows.append("".join(f"<td>{html.escape(cell)}</td>" for cell in cells))
+    return _sortable(heads, rows)
+
+
+def _sortable(heads: Sequence[str], rows: Sequence[str]) -> str:
     head = "".join(f"<th>{html.escape(name)}</th>" for name in heads)
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
     return (
         f"<div class='scroll'><table class='sortable'><thead><tr>{head}</tr></thead>"
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
+        f"<tbody>{body}</tbody></table></div>"
     )
 
 
@@ -130,7 +139,7 @@ def _plot(figure: go.Figure, number: int) -> str:
         template="plotly_white",
         legend={"orientation": "h", "y": -0.25},
     )
-    return figure.to_html(
+    text: str = figure.to_html(
         full_html=False,
         include_plotlyjs=False,
         div_id=f"plot-{number}",
@@ -138,6 +147,7 @@ def _plot(figure: go.Figure, number: int) -> str:
         default_height="24rem",
         default_width="100%",
     )
+    return text
 
 
 def _effect(sweep: Sweep, curves: Sequence[Curve], family: str) -> go.Figure:
@@ -153,7 +163,8 @@ def _effect(sweep: Sweep, curves: Sequence[Curve], family: str) -> go.Figure:
             name=f"K = {curve.K}",
             marker={"size": sizes, "symbol": symbols},
         )
-    figure.update_layout(title=family, xaxis_title=symbol(sweep.key), yaxis_title="relative")
+    key = html.escape(methods.symbol(sweep.key))
+    figure.update_layout(title=family, xaxis_title=key, yaxis_title="relative")
     figure.update_xaxes(type="category")
     return figure
 
@@ -168,7 +179,7 @@ def _bars(groups: Sequence[Group], metrics: Sequence[str]) -> go.Figure:
             x=[metric_name(metric) for metric in metrics],
             y=[group.mean(metric) for metric in metrics],
             error_y={"type": "data", "array": [group.std(metric) for metric in metrics]},
-            name=group.label,
+            name=html.escape(group.label),  # plotly reads tags
         )
     figure.update_layout(barmode="group")
     return figure

@@ -3,57 +3,33 @@
 from __future__ import annotations
 
 import contextlib
-import pickle
 import random
-import re
-import traceback
-from collections.abc import Iterator
 from logging import getLogger
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import psutil
 import torch
-from recbole.config import Config
 from recbole.data.dataset import Dataset
 from recbole.model.abstract_recommender import AbstractRecommender
 
+from recbole_hns.bridge.says import recbole_says
+from recbole_hns.bridge.world import refuse_users_without_negatives, world_of
 from recbole_hns.data.loader import TrainLoader
 from recbole_hns.errors import Error
-from recbole_hns.sampling.pools import POOLS, refuse_users_without_negatives
 from recbole_hns.sampling.positives import Positives
-from recbole_hns.settings.checks import is_whole, shown
+from recbole_hns.settings.kinds import is_whole
+from recbole_hns.settings.words import shown
 
-# What RecBole's own code raises when it meets settings or files that it cannot use.
-RECBOLE_ERRORS = (
-    *(ArithmeticError, AssertionError, AttributeError, EOFError, ImportError, LookupError, MemoryError),
-    *(OSError, RuntimeError, TypeError, ValueError, pickle.PickleError, re.error),
-)
+if TYPE_CHECKING:
+    from recbole_hns.runs.config import HNSConfig
+
 COPIES = 4  # of every parameter: itself, its gradient and Adam's two moments
 BYTES_PER_CANDIDATE = 16  # id, score, loss and weight
 
 
-@contextlib.contextmanager
-def recbole_says(what: str) -> Iterator[None]:
-    """Tell an error of a call into RecBole, made with nothing but settings and files, in a sentence."""
-    try:
-        yield
-    except (Error, RecursionError):
-        raise
-    except RECBOLE_ERRORS as error:
-        raise Error(f"{what} with these settings: {_reason(error)}.") from error
-
-
-def _reason(error: BaseException) -> str:
-    reason = " ".join(str(error).split()).rstrip(".!")
-    if not reason:  # a bare assert says it in code
-        reason = traceback.extract_tb(error.__traceback__)[-1].line or ""
-    if not isinstance(error, (ValueError, ImportError, NotImplementedError)):
-        reason = f"{type(error).__name__}: {reason}"
-    return shown(reason, 400)[1:-1]
-
-
-def check_files(config: Config) -> None:
+def check_files(config: HNSConfig) -> None:
     """Refuse interaction files that hold nothing, or whose first line is not a header of RecBole's."""
     folder, name, separator = Path(config["data_path"]), config["dataset"], config["field_separator"]
     parts = config["benchmark_filename"] or [None]
@@ -71,7 +47,7 @@ def check_files(config: Config) -> None:
             raise Error(f"{file} holds no interaction: it needs a line for each, below the header.")
 
 
-def check_fit(config: Config, data: Dataset) -> None:
+def check_fit(config: HNSConfig, data: Dataset) -> None:
     """Refuse settings that the data set cannot have."""
     for field, key in ((data.uid_field, "USER_ID_FIELD"), (data.iid_field, "ITEM_ID_FIELD")):
         if field not in data.inter_feat:
@@ -79,6 +55,17 @@ def check_fit(config: Config, data: Dataset) -> None:
                 f"{key}={field} is not a column of data set {config['dataset']}, or is not loaded: see "
                 f"load_col={shown(config['load_col'])}."
             )
+        if field in (config["unused_col"] or {}).get("inter", ()):
+            raise Error(
+                f"unused_col={shown(config['unused_col'])} drops {key}={field}, which every model takes: "
+                "leave it out."
+            )
+    time, in_parts = config["TIME_FIELD"], config["benchmark_filename"]  # which nothing orders
+    if config["eval_args"]["order"] == "TO" and not in_parts and time not in data.inter_feat:
+        raise Error(
+            f"eval_args order=TO needs TIME_FIELD={time}, which is not a column of data set "
+            f"{config['dataset']}, or is not loaded: see load_col={shown(config['load_col'])}."
+        )
     if not config["repeatable"]:
         _check_negatives(data)
     n_items = data.item_num - 1
@@ -101,16 +88,16 @@ def _check_negatives(data: Dataset) -> None:
         refuse_users_without_negatives(data, full)
 
 
-def _check_memory(config: Config, data: Dataset) -> None:
+def _check_memory(config: HNSConfig, data: Dataset) -> None:
     """Refuse what this machine cannot hold, rather than be killed half-way."""
-    spec, users, rows = config.spec, data.user_num, data.user_num + data.item_num
+    own, users, rows = config.method.settings, data.user_num, data.user_num + data.item_num
     pairs = min(config["train_batch_size"], len(data.inter_feat))
     bytes_of = {
         "embedding_size": (config["embedding_size"], 4 * COPIES * rows, f"{rows} users and items"),
-        "N": (spec.N, BYTES_PER_CANDIDATE * pairs, f"{pairs} pairs of a batch"),
-        "pool_size": (getattr(spec.method, "pool_size", None), 4 * users, f"{users} users"),
+        "N": (own.get("N"), BYTES_PER_CANDIDATE * pairs, f"{pairs} pairs of a batch"),
+        "pool_size": (own.get("pool_size"), 4 * users, f"{users} users"),
         "generator_size": (
-            getattr(spec.method, "generator_size", None),
+            own.get("generator_size"),
             4 * COPIES * rows,
             f"{rows} users and items",
         ),
@@ -124,23 +111,26 @@ def _check_memory(config: Config, data: Dataset) -> None:
             )
 
 
-def check_parts(config: Config, train_set: Dataset, valid_set: Dataset, test_set: Dataset) -> None:
+def check_parts(
+    config: HNSConfig, train_set: Dataset, valid_set: Dataset, test_set: Dataset | None
+) -> None:
     """Refuse a split that leaves nothing to train on; say what the others being empty means."""
     if len(train_set) == 0:
         raise Error(
             f"data set {config['dataset']} leaves no interaction to train on: see eval_args and the "
             "filters, e.g. user_inter_num_interval."
         )
-    if config["repeatable"] or config.spec.pool == "popularity":
-        # Whom such a pool cannot draw for shows in the training part alone.
-        POOLS[config.spec.pool]("train", train_set, alpha=config.spec.pool_alpha).set_phase("train")
+    if (
+        "line" in config.method.pool.gives
+    ):  # whom a pool cannot draw for shows in the training part alone
+        config.method.pool.open(world_of(train_set, config))
     if len(valid_set) == 0:
         getLogger().warning("the validation set is empty: all epochs are trained, and the last counts.")
-    if len(test_set) == 0:
+    if test_set is not None and len(test_set) == 0:
         getLogger().warning("the test set is empty: there will be no test result.")
 
 
-def check_model(config: Config, model: torch.nn.Module, data: Dataset) -> None:
+def check_model(config: HNSConfig, model: torch.nn.Module, data: Dataset) -> None:
     """Refuse what a model of RecBole would stumble over in its first step."""
     name, smaller = config["model"], min(data.user_num, data.item_num)
     # Each is drawn from, or spread over, the users and the items.
@@ -157,7 +147,7 @@ def check_model(config: Config, model: torch.nn.Module, data: Dataset) -> None:
             )
 
 
-def rehearse(config: Config, model: AbstractRecommender, loader: TrainLoader) -> None:
+def rehearse(config: HNSConfig, model: AbstractRecommender, loader: TrainLoader) -> None:
     """Let a model of RecBole score two pairs, so that sizes that do not fit show before a run begins.
 
     No random state is touched, and nothing is learned. A model of your own is not tried: its errors

@@ -1,9 +1,7 @@
-"""``recbole-hns evaluate``: a checkpoint, tested again."""
+"""A checkpoint, tested again."""
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,50 +9,19 @@ from recbole.evaluator.base_metric import TopkMetric
 from recbole.evaluator.register import metrics_dict
 from recbole.model.abstract_recommender import AbstractRecommender
 
-from recbole_hns.bridge.config import read_command_line
 from recbole_hns.bridge.metrics import DEFAULTS as METRIC_DEFAULTS
 from recbole_hns.bridge.metrics import METRICS, metric_keys
-from recbole_hns.cli.parser import add_trust, result_table
 from recbole_hns.errors import Error
-from recbole_hns.runs.artifact import Tester, find_model, load_trained, settings_of
-from recbole_hns.settings import checks
-from recbole_hns.settings.checks import nearest
+from recbole_hns.runs.artifact import Artifact, open_artifact, settings_of
+from recbole_hns.runs.pipeline import make_loaders
+from recbole_hns.runs.tester import Tester
+from recbole_hns.settings.kinds import convert, whole
+from recbole_hns.settings.words import nearest
 
 # What an evaluation may have otherwise than the run: nothing of these changes model or split; where
 # eval_args does, the training set is not the checkpoint's, which is noticed.
-FREE = {"metrics", "topk", "valid_metric", "valid_metric_bigger", "metric_decimal_place"}
+FREE = {"metrics", "topk", "valid_metric", "valid_metric_bigger", "metric_decimal_place", "hns_backend"}
 FREE |= {"eval_args", "eval_batch_size", "eval_neg_sample_args", *METRIC_DEFAULTS}
-
-EPILOG = """\
-Metrics and K are those of the run unless given; any setting that does not change the model or the data
-can be given as --key=value. The split is the run's own.
-
-examples:
-  recbole-hns evaluate saved/BPR-Jan-01-2026_12-00-00.pth
-  recbole-hns evaluate saved/BPR-Jan-01-2026_12-00-00.pth --metrics=Recall,NDCG,OPAUC --topk=5,20,50
-"""
-
-
-def make_parser(parser_class: type[argparse.ArgumentParser]) -> argparse.ArgumentParser:
-    """The command's own options; all others are settings."""
-    parser = parser_class(
-        prog="recbole-hns evaluate",
-        usage="recbole-hns evaluate CHECKPOINT [--metrics=A,B] [--topk=5,10] [--key=value ...]",
-        description="Evaluate a checkpoint on the validation and test sets of its run.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument("checkpoint", metavar="CHECKPOINT", type=Path, help="a .pth file of a run")
-    add_trust(parser)
-    return parser
-
-
-def main(arguments: Sequence[str], parser_class: type[argparse.ArgumentParser]) -> None:
-    """Run ``recbole-hns evaluate …``."""
-    options, rest = make_parser(parser_class).parse_known_args(arguments)
-    settings = read_command_line(rest)
-    print(result_table(evaluate(options.checkpoint, settings, options.trust_checkpoint)))
 
 
 def evaluate(
@@ -68,18 +35,26 @@ def evaluate(
     ``settings`` replace the run's ``metrics``, ``topk`` and whatever else an evaluation depends on;
     ``model`` is the class where RecBole does not know it.
     """
-    given = _as_lists(dict(settings or {}))
-    state, file = find_model(checkpoint, trust_checkpoint)
-    if given:
-        given.setdefault("valid_metric", _some_metric({**settings_of(state), **given}))
-    trained = load_trained(state, file, given, FREE, model)
-    train_data, valid_data, test_data = trained.split()
-    tester = Tester(trained.config, trained.model(train_data._dataset))
-    tester.eval_collector.data_collect(train_data)
-    progress = bool(trained.config["show_progress"])
+    artifact = open_artifact(checkpoint, None, frozenset(), trust_checkpoint, model)
+    return evaluate_artifact(with_settings(artifact, settings) if settings else artifact)
+
+
+def with_settings(artifact: Artifact, settings: dict[str, Any]) -> Artifact:
+    """The same model under other settings of evaluation."""
+    given = _as_lists(dict(settings))
+    given.setdefault("valid_metric", _some_metric({**settings_of(artifact.state), **given}))
+    return Artifact(artifact.file, artifact.state, given, FREE, artifact._model_class)
+
+
+def evaluate_artifact(artifact: Artifact) -> dict[str, Any]:
+    """``best_valid_result`` and ``test_result`` on the split of the run."""
+    loaders = make_loaders(artifact.config, artifact.parts)
+    tester = Tester(artifact.config, artifact.model)
+    tester.eval_collector.data_collect(loaders.train)
+    progress = bool(artifact.config["show_progress"])
     valid, test = (
         tester.evaluate(data, load_best_model=False, show_progress=progress)
-        for data in (valid_data, test_data)
+        for data in (loaders.valid, loaders.test)
     )
     return {"best_valid_result": valid, "test_result": test}
 
@@ -91,8 +66,10 @@ def _as_lists(given: dict[str, Any]) -> dict[str, Any]:
         if isinstance(value, str):
             value = [part.strip() for part in value.split(",")]
         given[key] = list(value) if isinstance(value, (list, tuple)) else [value]
+    if "topk" in given:
+        given["topk"] = [int(k) if isinstance(k, str) and k.isdecimal() else k for k in given["topk"]]
     for k in given.get("topk", ()):
-        checks.integer({"topk": k}, "topk", "the K of the metrics")
+        convert("topk", k, whole(1), why="the K of the metrics")
     return given
 
 

@@ -1,12 +1,10 @@
-"""``recbole-hns recommend``: what a trained recommender is for, as a CSV."""
+"""What a trained recommender is for: each user's top items."""
 
 from __future__ import annotations
 
-import argparse
 import copy
 import csv
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,69 +19,15 @@ from recbole.model.abstract_recommender import AbstractRecommender
 from recbole.utils import ModelType
 from tqdm import tqdm
 
-from recbole_hns.bridge.allowed import PATH
-from recbole_hns.bridge.config import read_command_line
-from recbole_hns.cli.parser import add_trust
 from recbole_hns.errors import Error
-from recbole_hns.runs.artifact import Tester, Trained, find_model, load_trained
-from recbole_hns.sampling.positives import Positives
+from recbole_hns.files import whole_file
+from recbole_hns.runs.artifact import Artifact, open_artifact
+from recbole_hns.runs.tester import Tester
+from recbole_hns.sampling.positives import Ids, Positives
 
 SCORES = 1 << 24  # scores in a batch of users
 HEADER = ("user", "item", "rank", "score")
-
-EPILOG = """\
-Everything that the data set says the user took, in training, validation or test, is left out of the
-user's list; what the run's own preparation of the data dropped (such as low ratings) is not known and
-can come up. Sequential models go on from the user's whole sequence. A user with fewer than K items left
-gets those.
-
-examples:
-  recbole-hns recommend saved/BPR-Jan-01-2026_12-00-00.pth --users=196,186 --k=5
-  recbole-hns recommend saved/BPR-Jan-01-2026_12-00-00.pth --users=users.txt --output=lists.csv
-"""
-
-
-def make_parser(parser_class: type[argparse.ArgumentParser]) -> argparse.ArgumentParser:
-    """The command's own options; all others are settings."""
-    parser = parser_class(
-        prog="recbole-hns recommend",
-        usage="recbole-hns recommend CHECKPOINT [--users=A,B|FILE] [--k=10] [--output=FILE]",
-        description="Write each user's top K items to a CSV, in the data set's own ids.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument("checkpoint", metavar="CHECKPOINT", type=Path, help="a .pth file of a run")
-    parser.add_argument("--users", help="ids, or a file with one per line; all users if not given")
-    parser.add_argument("--k", type=int, default=10, help="items per user (10)")
-    parser.add_argument("--output", type=Path, default=Path("recommendations.csv"), help="the CSV")
-    add_trust(parser)
-    return parser
-
-
-def main(arguments: Sequence[str], parser_class: type[argparse.ArgumentParser]) -> None:
-    """Run ``recbole-hns recommend …``."""
-    options, rest = make_parser(parser_class).parse_known_args(arguments)
-    _refuse_bad_output(options.output)
-    users = None if options.users is None else read_users(options.users)
-    rows = recommend(
-        options.checkpoint, users, options.k, read_command_line(rest), options.trust_checkpoint
-    )
-    n_users, n_rows = write_csv(rows, options.output)
-    print(f"written: {options.output}, {n_rows:,} recommendations for {n_users:,} users")
-
-
-def read_users(text: str) -> list[str]:
-    """The ids in ``a,b,c``, or in a file with one per line."""
-    is_file = os.path.isfile(text)  # which says no, too, of what is no name of a file
-    try:
-        lines = Path(text).read_text("utf-8").splitlines() if is_file else text.split(",")
-    except (OSError, UnicodeDecodeError) as error:
-        raise Error(f"users={text} cannot be read: {error}.") from error
-    users = list(dict.fromkeys(line.strip() for line in lines if line.strip()))
-    if not users:
-        raise Error(f"users={text} names no user: give ids, or a file with one per line.")
-    return users
+Contexts = Callable[[slice], Interaction]  # of some of the users
 
 
 @dataclass
@@ -109,9 +53,13 @@ def recommend(
     What a user is known to have taken, in training, validation or test, is left out. ``model`` is the
     class where RecBole does not know it.
     """
-    found = find_model(checkpoint, trust_checkpoint)
-    trained = load_trained(*found, settings, {"eval_batch_size"}, model)
-    data = trained.dataset
+    artifact = open_artifact(checkpoint, settings, {"eval_batch_size"}, trust_checkpoint, model)
+    return recommend_from(artifact, users, k)
+
+
+def recommend_from(artifact: Artifact, users: Sequence[str] | None = None, k: int = 10) -> Iterator[Row]:
+    """The same of a model that is there already."""
+    data = artifact.data
     if not 1 <= k < data.item_num:
         raise Error(f"k={k} is not allowed: the data set has {data.item_num - 1} items.")
     ids = np.arange(1, data.user_num) if users is None else _ids(data, users)
@@ -119,13 +67,11 @@ def recommend(
     taken = Positives(
         frame[data.uid_field].to_numpy(), frame[data.iid_field].to_numpy(), data.user_num, data.item_num
     )
-    contexts = _contexts(trained, ids)
-    train_data, *_ = trained.split()
-    tester = Tester(trained.config, trained.model(train_data._dataset))
-    return _rows(tester, train_data._dataset, contexts, ids, taken, k)
+    contexts = contexts_of(artifact, ids)
+    return _rows(Tester(artifact.config, artifact.model), artifact.parts.train, contexts, ids, taken, k)
 
 
-def _ids(data: Dataset, users: Sequence[str]) -> np.ndarray:
+def _ids(data: Dataset, users: Sequence[str]) -> Ids:
     known = data.field2token_id[data.uid_field]
     unknown = [user for user in users if user not in known or known[user] == 0]
     if unknown:
@@ -137,21 +83,26 @@ def _ids(data: Dataset, users: Sequence[str]) -> np.ndarray:
     return np.array([known[user] for user in users])
 
 
-def _contexts(trained: Trained, ids: np.ndarray):
+def contexts_of(artifact: Artifact, ids: Ids) -> Contexts:
     """What the model scores for: users, or the sequences of what they took."""
-    data = trained.dataset
-    if trained.config["MODEL_TYPE"] == ModelType.SEQUENTIAL:
-        return _last_sequences(trained, ids)
-    return lambda part: data.join(Interaction({data.uid_field: torch.from_numpy(ids[part])}))
+    data = artifact.data
+    if artifact.config["MODEL_TYPE"] == ModelType.SEQUENTIAL:
+        return _last_sequences(artifact, ids)
+    joined = artifact.parts.train
+
+    def contexts(part: slice) -> Interaction:
+        return joined.join(Interaction({data.uid_field: torch.from_numpy(ids[part])}))
+
+    return contexts
 
 
-def _last_sequences(trained: Trained, ids: np.ndarray):
+def _last_sequences(artifact: Artifact, ids: Ids) -> Contexts:
     """Each user's whole sequence, as RecBole's own augmentation makes it.
 
     Augmentation gives every interaction the sequence before it; so each user gets one made-up
     interaction more, whose sequence is all that the user took.
     """
-    data, config = trained.dataset, trained.config
+    data, config = artifact.data, artifact.config
     uid, time = data.uid_field, data.time_field
     if config["benchmark_filename"]:
         raise Error(f"{config['model']} cannot recommend here: the data set's files hold sequences.")
@@ -168,7 +119,9 @@ def _last_sequences(trained: Trained, ids: np.ndarray):
     return lambda part: transform(extended, extended[at[part]])
 
 
-def _rows(tester: Tester, data: Dataset, contexts, ids: np.ndarray, taken: Positives, k: int):
+def _rows(
+    tester: Tester, data: Dataset, contexts: Contexts, ids: Ids, taken: Positives, k: int
+) -> Iterator[Row]:
     """The lists, batch by batch."""
     step = max(1, SCORES // data.item_num)
     parts = [slice(start, start + step) for start in range(0, len(ids), step)]
@@ -185,28 +138,14 @@ def _rows(tester: Tester, data: Dataset, contexts, ids: np.ndarray, taken: Posit
                     yield Row(str(user_names[user]), str(item_names[item]), rank, float(score))
 
 
-def _refuse_bad_output(file: Path) -> None:
-    """Before minutes of scoring."""
-    PATH.check("output", str(file))
-    if file.is_dir() or not file.absolute().parent.is_dir():
-        raise Error(f"output={file} is not allowed: it must be a file in a folder that exists.")
-
-
 def write_csv(rows: Iterator[Row], file: Path) -> tuple[int, int]:
     """Write the file whole or not at all; the numbers of users and rows in it."""
-    temporary = file.with_name(f".{file.name}.tmp")
     users, n_rows = set(), 0
-    try:
-        with open(temporary, "w", newline="", encoding="utf-8") as stream:
-            writer = csv.writer(stream)
-            writer.writerow(HEADER)
-            for row in rows:
-                writer.writerow((row.user, row.item, row.rank, f"{row.score:.6g}"))
-                users.add(row.user)
-                n_rows += 1
-        os.replace(temporary, file)
-    except OSError as error:
-        raise Error(f"output={file} cannot be written: {error.strerror}.") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    with whole_file(file, newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(HEADER)
+        for row in rows:
+            writer.writerow((row.user, row.item, row.rank, f"{row.score:.6g}"))
+            users.add(row.user)
+            n_rows += 1
     return len(users), n_rows

@@ -3,67 +3,54 @@
 from __future__ import annotations
 
 import json
-import os
-import platform
+from collections.abc import Mapping
 from datetime import datetime
-from importlib import metadata
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from recbole_hns.errors import Error
+from recbole_hns.files import write_json
+from recbole_hns.training.versions import versions
+
+if TYPE_CHECKING:
+    from recbole_hns.bridge.config import LayeredConfig
+    from recbole_hns.training.trainer import HNSTrainerMixin
 
 FORMAT = 1
-PACKAGES = ("recbole-hns", "recbole", "torch", "numpy", "numba", "scipy", "pandas", "ray")
 
 
-def make_result(config, trainer, best_valid_result, test_result, seconds: float) -> dict[str, Any]:
+Metrics = Mapping[str, float] | None
+
+
+def make_result(
+    config: LayeredConfig, trainer: HNSTrainerMixin, valid: Metrics, test: Metrics, seconds: float
+) -> dict[str, Any]:
     """The record of a run: configuration, versions, every epoch, the best one, and the test."""
     best = max(
-        (row for row in trainer.history if row.get("best")), key=lambda row: row["epoch"], default={}
+        (row for row in trainer.history if row.get("best")), key=itemgetter("epoch"), default=None
     )
     return {
         "format": FORMAT,
         "model": config["model"],
         "dataset": config["dataset"],
-        "sampler": config.spec.settings,
+        "sampler": config.settings,
         "seed": config["seed"],
         "checkpoint": str(trainer.saved_model_file),
         "valid_metric": config["valid_metric"],
         "valid_metric_bigger": config["valid_metric_bigger"],
         "best": {
-            "epoch": best.get("epoch"),
-            "score": plain(trainer.best_valid_score) if best else None,
-            "valid": plain(best_valid_result),
+            "epoch": best and best["epoch"],
+            "score": best and plain(trainer.best_valid_score),
+            "valid": plain(valid),
         },
-        "test": plain(test_result),
+        "test": plain(test),
         "epochs": plain(trainer.history),
         "seconds": round(seconds, 3),
         "finished": datetime.now().astimezone().isoformat(timespec="seconds"),
         "versions": versions(),
         "config": plain(config.final_config_dict),
     }
-
-
-def seconds_of(history: list[dict[str, Any]]) -> float:
-    """The time that epochs took."""
-    return sum(row["train_seconds"] + row.get("valid_seconds", 0) for row in history)
-
-
-def versions() -> dict[str, str]:
-    """What the run ran on."""
-    found = {
-        "python": platform.python_version(),
-        "platform": f"{platform.system()} {platform.machine()}",
-    }
-    for package in PACKAGES:
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    found["threads"] = str(torch.get_num_threads())
-    return found
 
 
 def write_result(result: dict[str, Any], folder: str | Path, again: bool = False) -> Path:
@@ -84,14 +71,6 @@ def write_result(result: dict[str, Any], folder: str | Path, again: bool = False
         except FileExistsError:
             continue
     return write_json(result, own / "result.json")
-
-
-def write_json(content: Any, file: Path) -> Path:
-    """Write a file whole or not at all."""
-    temporary = file.with_suffix(".tmp")
-    temporary.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    os.replace(temporary, file)
-    return file
 
 
 def read_result(file: Path) -> dict[str, Any]:

@@ -1,32 +1,40 @@
-"""``--resume``: which run goes on, and with which settings."""
+"""The configuration of a checkpoint's run: for ``--resume``, evaluation and recommendation."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from recbole_hns.bridge.allowed import PATH
-from recbole_hns.bridge.config import MODEL_ALIASES, HNSConfig, read_command_line, read_yaml
+from recbole.model.abstract_recommender import AbstractRecommender
+
+from recbole_hns.bridge.config import MODEL_ALIASES, LayeredConfig
+from recbole_hns.bridge.keys import PathText, normal
 from recbole_hns.errors import Error
-from recbole_hns.training.checkpoint import (
-    is_there,
-    last_file,
-    plain_setting,
-    plain_settings,
-    read_checkpoint,
-    runs_in,
-)
+from recbole_hns.files import a_path
+from recbole_hns.runs.config import HNSConfig
+from recbole_hns.settings.dialect import parse_value, read_command_line, read_yaml
+from recbole_hns.settings.kinds import convert
+from recbole_hns.settings.layers import Layer
+from recbole_hns.training.checkpoint import Content, read_checkpoint
+from recbole_hns.training.plain import NOT_OF_THE_RUN, plain_setting, plain_settings
+from recbole_hns.training.run_files import is_there, last_file, runs_in
+
+C = TypeVar("C", bound=LayeredConfig)
 
 # Settings that change nothing that is computed, or only how long.
 FREE = {"epochs", "stopping_step", "show_progress", "state", "checkpoint_dir", "result_dir"}
-FREE |= {"data_path", "gpu_id", "worker", "log_wandb", "wandb_project", "trust_checkpoint"}
+FREE |= {"data_path", "gpu_id", "worker", "log_wandb", "wandb_project"}
+# What RecBole's configuration derives from other settings, and trust, which is given anew each time.
+DERIVED = {"MODEL_TYPE", "MODEL_INPUT_TYPE", "eval_type", "train_neg_sample_args", "model", "dataset"}
+DERIVED |= {"valid_neg_sample_args", "test_neg_sample_args", "valid_metric_bigger", "data_path"}
 
 
-def find_run(where: str | Path, trust: bool = False, unfinished: bool = False) -> tuple[dict, Path]:
+def find_run(where: str | Path, trust: bool = False, unfinished: bool = False) -> tuple[Content, Path]:
     """The state to go on from, and its file: a file of the run, or the newest run of a folder."""
-    PATH.check("resume", str(where))
-    where = Path(where)
+    convert("resume", str(where), PathText)
+    where = a_path(where)
     if where.is_dir():
         for file in runs_in(where):
             state = read_checkpoint(file, trust=trust)
@@ -40,64 +48,87 @@ def find_run(where: str | Path, trust: bool = False, unfinished: bool = False) -
     return read_checkpoint(file, trust=trust), file
 
 
-def read_given(
-    config_file_list: Sequence[str] | None,
-    config_dict: dict[str, Any] | None,
-    command_line: Sequence[str],
-) -> dict[str, Any]:
-    """All that the user gives beside a checkpoint, later layers over earlier ones."""
-    given: dict[str, Any] = {}
-    for file in config_file_list or ():
-        given.update(read_yaml(file))
-    return {**given, **(config_dict or {}), **read_command_line(command_line)}
+def decided(state: Content) -> dict[str, Any]:
+    """All settings that a checkpoint's run had, so that defaults of today do not matter."""
+    settings: dict[str, Any] = state["settings"]
+    if "final" not in state:  # RecBole's own
+        return {key: value for key, value in settings.items() if key not in NOT_OF_THE_RUN}
+    final = {k: v for k, v in state["final"].items() if k not in DERIVED | NOT_OF_THE_RUN}
+    return {**final, **({"data_path": settings["data_path"]} if "data_path" in settings else {})}
 
 
 def rebuild_config(
-    state: dict[str, Any],
+    state: Content,
     file: Path,
-    model: Any = None,
+    model: str | type[AbstractRecommender] | None = None,
     dataset: str | None = None,
-    given: dict[str, Any] | None = None,
+    config_file_list: Sequence[str] | None = None,
+    config_dict: dict[str, Any] | None = None,
+    command_line: Sequence[str] = (),
     free: frozenset[str] | set[str] = frozenset(),
-) -> HNSConfig:
+    config_class: type[C] = HNSConfig,
+) -> C:
     """The configuration of a checkpoint's run; what is given besides must not contradict it.
 
     ``free`` are settings that may be given anew beside those of :data:`FREE`.
     """
-    given = dict(given or {})
     free = FREE | set(free)
-    name = model.__name__ if isinstance(model, type) else MODEL_ALIASES.get(model, model)
+    name = model.__name__ if isinstance(model, type) else MODEL_ALIASES.get(model or "", model)
     known = {**state["settings"], **state.get("final", {}), "model": state["model"]}
     known["dataset"] = state["dataset"]
-    for key, value in {"model": name, "dataset": dataset, **given}.items():
-        is_recboles_default = "final" not in state and key not in known
-        if value is None or key in free or is_recboles_default:
-            continue
-        saved = known.get(key)
-        # RecBole makes lists of single values.
-        if plain_setting(value) != saved and [plain_setting(value)] != saved:
-            raise _contradiction(file, key, saved, value)
-    try:
-        config = HNSConfig(
-            model or state["model"], state["dataset"], None, {**state["settings"], **given}
+    given = {"model": name, "dataset": dataset, **_given(config_file_list, config_dict, command_line)}
+    for key, value in given.items():
+        # RecBole completes mappings, such as eval_args: these are compared below.
+        if key in known and key not in free and value is not None and not isinstance(value, dict):
+            _refuse_another(file, key, known[key], value)
+    with _own_classes_named(state, file):
+        config = config_class(
+            model or state["model"],
+            state["dataset"],
+            config_file_list,
+            config_dict,
+            command_line,
+            below=Layer(str(file), decided(state)),
         )
-    except Error as error:
-        if f"model={state['model']} is unknown" in str(error):
-            raise Error(
-                f"{file} is of {state['model']}, a model class of your own: use it in Python, where "
-                "model=… takes the class."
-            ) from error
-        raise
-    if "final" in state:
+    if "final" in state:  # what the version that wrote it did not know was as it is by default
         now = plain_settings(config.final_config_dict)
-        for key, saved in state["final"].items():
-            if key not in free and now.get(key, saved) != saved:
-                raise _contradiction(file, key, saved, now[key])
+        for key, saved in {**config.known.values, **state["final"]}.items():
+            if key not in free and (key in state["final"] or key in given) and key in now:
+                _refuse_another(file, key, saved, now[key])
     return config
 
 
-def _contradiction(file: Path, key: str, saved: Any, value: Any) -> Error:
-    return Error(
-        f"{key}={value} contradicts {file}, which was trained with {key}={saved}: leave it out, or "
-        "start a run of its own."
-    )
+@contextmanager
+def _own_classes_named(state: Content, file: Path) -> Iterator[None]:
+    """Say what to do with a run of a model class that RecBole does not know."""
+    try:
+        yield
+    except Error as error:
+        if f"model={state['model']} is unknown" not in str(error):
+            raise
+        raise Error(
+            f"{file} is of {state['model']}, a model class of your own: use it in Python, where "
+            "model=… takes the class."
+        ) from error
+
+
+def _refuse_another(file: Path, key: str, saved: object, value: object) -> None:
+    """Refuse a setting that is not the run's."""
+    value = plain_setting(normal(key, value))
+    # RecBole makes lists of single values.
+    if value != saved and [value] != saved:
+        raise Error(
+            f"{key}={value} contradicts {file}, which was trained with {key}={saved}: leave it out, or "
+            "start a run of its own."
+        )
+
+
+def _given(
+    files: Sequence[str] | None, config_dict: dict[str, Any] | None, command_line: Sequence[str]
+) -> dict[str, Any]:
+    given: dict[str, Any] = {}
+    for file in files or ():
+        given.update(read_yaml(file))
+    for key, value in (config_dict or {}).items():
+        given[key] = parse_value(value) if isinstance(value, str) else value
+    return {**given, **read_command_line(command_line)}

@@ -1,29 +1,36 @@
-"""Samplers: a pool draws candidates, a rule weighs them, :class:`Negatives` is the result."""
+"""Sampling: a pool draws candidates, a rule weighs them, :class:`Negatives` is the result.
 
-from recbole_hns.sampling.make import make_sampler
-from recbole_hns.sampling.method import Method
+All of it works in any PyTorch loop; nothing here imports RecBole.
+"""
+
+from recbole_hns.sampling import pools, rules
+from recbole_hns.sampling.methods import Method, Named, all_methods, named
 from recbole_hns.sampling.negatives import Negatives
-from recbole_hns.sampling.pools import POOLS, Pool, PopularityPool, UniformPool
-from recbole_hns.sampling.registry import SAMPLERS, register_sampler
-from recbole_hns.sampling.rules import DNS, Rule, Softmax, SoftmaxV, Uniform
-from recbole_hns.sampling.sampler import NegativeSampler
-from recbole_hns.settings.checks import setting
+from recbole_hns.sampling.pools import Pool, Source
+from recbole_hns.sampling.positives import Positives
+from recbole_hns.sampling.query import DotQuery, Query
+from recbole_hns.sampling.rules import Rule
+from recbole_hns.sampling.sampler import Sampler
+from recbole_hns.sampling.scored import Scored
+from recbole_hns.sampling.step import step
+from recbole_hns.sampling.world import World
 
 __all__ = [
-    "DNS",
-    "POOLS",
-    "SAMPLERS",
+    "DotQuery",
     "Method",
-    "NegativeSampler",
+    "Named",
     "Negatives",
     "Pool",
-    "PopularityPool",
+    "Positives",
+    "Query",
     "Rule",
-    "Softmax",
-    "SoftmaxV",
-    "Uniform",
-    "UniformPool",
-    "make_sampler",
-    "register_sampler",
-    "setting",
+    "Sampler",
+    "Scored",
+    "Source",
+    "World",
+    "all_methods",
+    "named",
+    "pools",
+    "rules",
+    "step",
 ]

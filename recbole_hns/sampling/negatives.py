@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 
 from recbole_hns.kernels import Candidates
-from recbole_hns.losses import PairLoss, WeightedPairLoss
+from recbole_hns.losses import Loss, mean_loss
+from recbole_hns.sampling.query import DotQuery
+
+
+class Chosen(Protocol):
+    """What a sampler hands to a scorer: weighted negatives, :class:`Negatives` or not listed at all."""
+
+    def loss(self, query: DotQuery, loss: Loss) -> torch.Tensor:
+        """The mean loss of the pairs, with the gradient of the query's scores."""
+
+    def mass(self, n_items: int) -> torch.Tensor:
+        """The weight that falls on each item, (n_items,)."""
+
+    def draw_one(self, generator: torch.Generator) -> torch.Tensor:
+        """One negative per pair, drawn from p."""
 
 
 @dataclass
 class Negatives:
-    """n weighted negatives for each pair of the batch."""
+    """n weighted negatives for each pair of the batch; what is known of them is not computed again."""
 
     candidates: Candidates  # ids (B, n)
     weights: torch.Tensor  # (B, n) p_cij, no gradient
-    scores: torch.Tensor | None = None  # (B, n) r_cj, where the sampler knows them already
-    losses: torch.Tensor | None = None  # (B, n) ℓ(r_ci, r_cj), likewise
+    r_cj: torch.Tensor | None = None  # (B, n)
+    ell: torch.Tensor | None = None  # (B, n) ℓ(r_ci, r_cj)
     log_q: torch.Tensor | None = None  # (B, n) or (B, 1), for a loss that corrects for q
 
     @property
@@ -25,10 +40,10 @@ class Negatives:
         """The negatives' item ids, (B, n)."""
         return self.candidates.ids
 
-    def loss(self, query, pair_loss: PairLoss) -> torch.Tensor:
+    def loss(self, query: DotQuery, loss: Loss) -> torch.Tensor:
         """The mean loss of the pairs, with the gradient of the query's scores."""
-        r_ci, r_cj = query.pair_scores(self)
-        return WeightedPairLoss.apply(r_ci, r_cj, self.weights, pair_loss, self.log_q, self.losses)
+        r_ci, r_cj = query.pair_scores(self.candidates, self.r_cj)
+        return mean_loss(loss, r_ci, r_cj, self.weights, self.log_q, self.ell)
 
     def mass(self, n_items: int) -> torch.Tensor:
         """The weight that falls on each item, (n_items,)."""

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
+
+Ids = npt.NDArray[Any]
 
 
 class Positives:
@@ -12,23 +17,33 @@ class Positives:
     It also stands in for RecBole's array of Python sets: ``positives[u]`` is the set of user ``u``.
     """
 
-    def __init__(self, users: np.ndarray, items: np.ndarray, n_users: int, n_items: int):
+    def __init__(self, users: Ids, items: Ids, n_users: int, n_items: int, first: int = 1):
         keys = np.unique(users.astype(np.int64) * n_items + items)
         owners, self.items = keys // n_items, keys % n_items
         counts = np.bincount(owners, minlength=n_users)
         self.indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        self.n_users, self.n_items = n_users, n_items
+        self.n_users, self.n_items, self.first = n_users, n_items, first
+
+    @classmethod
+    def from_csr(cls, matrix: Any, first: int = 0) -> Positives:
+        """Of a SciPy matrix of users × items; ids below ``first`` stand for no item."""
+        coo = matrix.tocoo()
+        taken = (coo.data != 0) & (coo.col >= first)
+        n_users, n_items = matrix.shape
+        return cls(coo.row[taken], coo.col[taken], n_users, n_items, first)
 
     @property
-    def counts(self) -> np.ndarray:
+    def counts(self) -> Ids:
         """n₊ of every user, (n_users,)."""
-        return np.diff(self.indptr)
+        counts: Ids = np.diff(self.indptr)
+        return counts
 
-    def row(self, user: int) -> np.ndarray:
+    def row(self, user: int) -> Ids:
         """The sorted items of one user."""
-        return self.items[self.indptr[user] : self.indptr[user + 1]]
+        items: Ids = self.items[self.indptr[user] : self.indptr[user + 1]]
+        return items
 
-    def __getitem__(self, user: int) -> set:
+    def __getitem__(self, user: int | None) -> set[int]:
         if user is None:  # RecBole's full-sort loader asks for the user before the first
             return set()
         return set(self.row(int(user)).tolist())
@@ -36,6 +51,6 @@ class Positives:
     def __len__(self) -> int:
         return self.n_users
 
-    def users_without_negatives(self) -> np.ndarray:
+    def users_without_negatives(self) -> Ids:
         """Users who took every item; item 0 is RecBole's padding and never counts."""
-        return np.flatnonzero(self.counts >= self.n_items - 1)
+        return np.flatnonzero(self.counts >= self.n_items - self.first)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from recbole_hns.errors import Error
 
@@ -34,7 +34,7 @@ def topk_bounds(opauc: float, k: int, n_pos: int, n_neg: int, tight: bool = Fals
     return Bounds(recall=(low / n_pos, high / n_pos), precision=(low / k, high / k))
 
 
-def count_in_topk(above: Sequence[float], k: int) -> int:
+def count_in_topk(above: ArrayLike, k: int) -> int:
     """The number of positives in the top K, from the numbers a_i of negatives above each.
 
     |{m : a_(m) + m < K}|, where a_(0) ≤ a_(1) ≤ … : m positives and a_(m) negatives come first.
@@ -44,7 +44,7 @@ def count_in_topk(above: Sequence[float], k: int) -> int:
 
 
 def users_outside_bounds(
-    above: np.ndarray, n_pos: np.ndarray, n_neg: np.ndarray, k: int, tight: bool = False
+    above: ArrayLike, n_pos: ArrayLike, n_neg: ArrayLike, k: int, tight: bool = False
 ) -> tuple[int, list[int]]:
     """How many users the theorem speaks of (N₊ > K, N₋ > K), and which of them break its bounds.
 

@@ -11,9 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from tqdm import tqdm
 
 from recbole_hns.errors import Error
+from recbole_hns.files import whole_file
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.uint8]
 
 METRICS = ("Precision", "Recall", "NDCG")
 # Labels that are shuffled at a time: some ten megabytes with all that is computed from them.
@@ -29,10 +34,10 @@ class CorrelationResult:
     OPAUC_norm(β) is an increasing affine function of OPAUC(β), so its correlations are the same.
     """
 
-    betas: np.ndarray  # (G,), ascending; the last is 1
+    betas: Floats  # (G,), ascending; the last is 1
     topk: list[int]
-    correlations: dict[str, np.ndarray]  # metric -> (len(topk), G)
-    auc: dict[str, np.ndarray]  # metric -> (len(topk),); AUC is OPAUC(1)
+    correlations: dict[str, Floats]  # metric -> (len(topk), G)
+    auc: dict[str, Floats]  # metric -> (len(topk),); AUC is OPAUC(1)
 
     def best(self, metric: str, k: int) -> tuple[float, float]:
         """The β whose OPAUC(β) correlates most with metric@K, and that correlation."""
@@ -50,7 +55,7 @@ class CorrelationResult:
 
     def write_csv(self, path: str | Path) -> None:
         """All points of all curves, one a line: metric, K, beta, correlation."""
-        with open(path, "w", newline="", encoding="utf-8") as file:
+        with whole_file(path, newline="") as file:
             writer = csv.writer(file)
             writer.writerow(("metric", "K", "beta", "correlation"))
             for metric, curves in self.correlations.items():
@@ -90,7 +95,7 @@ def correlation(
     return CorrelationResult(b / n_neg, topk, curves, {metric: r[:, -1] for metric, r in curves.items()})
 
 
-def topk_values(labels: np.ndarray, topk: Sequence[int]) -> dict[str, np.ndarray]:
+def topk_values(labels: Labels, topk: Sequence[int]) -> dict[str, Floats]:
     """Precision@K, Recall@K and NDCG@K of rankings (R, N₊ + N₋), each (R, len(topk)).
 
     |top K ∩ positives| / K, the same / N₊, and Σ_(positives at rank r ≤ K) 1/log₂(r + 1) divided by
@@ -108,7 +113,7 @@ def topk_values(labels: np.ndarray, topk: Sequence[int]) -> dict[str, np.ndarray
     return {"Precision": hits / K, "Recall": hits / n_pos, "NDCG": dcg / ideal}
 
 
-def opauc_values(labels: np.ndarray, b: Sequence[int]) -> np.ndarray:
+def opauc_values(labels: Labels, b: Sequence[int]) -> Floats:
     """The non-normalised OPAUC(b/N₋) of rankings (R, N₊ + N₋), as (R, len(b)).
 
     1/(N₊ N₋) Σ_(j ≤ b) |positives above the j-th negative|.
@@ -120,62 +125,6 @@ def opauc_values(labels: np.ndarray, b: Sequence[int]) -> np.ndarray:
     return np.cumsum(positives_above, axis=1)[:, np.asarray(b) - 1] / (n_pos * n_neg)
 
 
-def plot_correlation(result: CorrelationResult, path: str | Path) -> None:
-    """The paper's figure as a PNG: a panel for each metric, a curve for each K, its maximum marked."""
-    try:
-        import matplotlib
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise Error("The figure needs matplotlib: pip install matplotlib.") from error
-
-    colours = matplotlib.colormaps["viridis"](np.linspace(0, 0.75, len(result.topk)))
-    with matplotlib.rc_context({"font.size": 12}):
-        # A Figure of its own, without pyplot, draws with Agg and leaves the caller's backend alone.
-        figure = Figure(figsize=(12, 4.4), dpi=150, layout="constrained")
-        figure.get_layout_engine().set(w_pad=0.1)
-        panels = figure.subplots(1, len(result.correlations), sharey=True, squeeze=False)[0]
-        for axes, metric in zip(panels, result.correlations):
-            _draw_panel(axes, result, metric, colours)
-        figure.legend(
-            *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=8, frameon=False
-        )
-        figure.savefig(path, format="png")
-
-
-def _draw_panel(axes, result: CorrelationResult, metric: str, colours: np.ndarray) -> None:
-    """The curves of one metric."""
-    for k, curve, colour in zip(result.topk, result.correlations[metric], colours):
-        axes.plot(result.betas, curve, color=colour, linewidth=1.8, label=f"K = {k}")
-    left, right = result.betas[0] * 0.8, result.betas[-1] * 1.25
-    maxima = sorted((*result.best(metric, k), row) for row, k in enumerate(result.topk))
-    free = 0.0  # where the labels so far end, as a fraction of the panel's width
-    for beta, r, row in maxima:
-        axes.plot(beta, r, "o", color=colours[row], markersize=6)
-        x = max(free, np.log(beta / left) / np.log(right / left))
-        free = x + 0.06
-        axes.annotate(
-            f"{beta:#.2g}",
-            (x, r),
-            xycoords=("axes fraction", "data"),
-            xytext=(0, 7),
-            textcoords="offset points",
-            rotation=55,
-            rotation_mode="anchor",
-            fontsize=10.5,
-            color=colours[row],
-        )
-    axes.set_xscale("log")
-    axes.set_xlim(left, right)
-    axes.set_ylim(min(0, axes.get_ylim()[0]), 1.2)
-    axes.set_yticks(np.linspace(0, 1, 6))
-    axes.tick_params(labelleft=True)
-    axes.xaxis.set_major_formatter("{x:g}")
-    axes.grid(alpha=0.3)
-    axes.set_title(f"{metric}@K")
-    axes.set_xlabel("β of OPAUC(β)")
-    axes.set_ylabel(f"correlation with {metric}@K")
-
-
 class _Moments:
     """Sums from which the correlations of the columns of X with those of Y follow.
 
@@ -183,10 +132,10 @@ class _Moments:
     a constant column exactly 0.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.n = 0
 
-    def add(self, X: np.ndarray, Y: np.ndarray) -> None:
+    def add(self, X: Floats, Y: Floats) -> None:
         """More rows of both."""
         Z = np.hstack((X, Y))
         if self.n == 0:
@@ -197,7 +146,7 @@ class _Moments:
         self.sum += Z.sum(axis=0)
         self.products += Z.T @ Z
 
-    def correlation(self) -> np.ndarray:
+    def correlation(self) -> Floats:
         """Pearson's r, (columns of X, columns of Y); 0 where a column is constant."""
         covariance = self.products - np.outer(self.sum, self.sum) / self.n
         deviation = np.sqrt(np.maximum(0, np.diag(covariance)))

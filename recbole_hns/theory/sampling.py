@@ -6,46 +6,79 @@ The draws come from the pools and rules that train, so what the figure shows is 
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy.stats import binom
 from tqdm import tqdm
 
 from recbole_hns.errors import Error
-from recbole_hns.models.scorers import DotQuery
-from recbole_hns.sampling import DNS, NegativeSampler, Rule, SoftmaxV, Uniform, UniformPool
+from recbole_hns.files import whole_file
+from recbole_hns.kernels import Candidates
+from recbole_hns.sampling import Method, Negatives, Positives, World, pools, rules
+from recbole_hns.sampling.methods import label, title
+from recbole_hns.settings.registry import name_of
 
-SETTINGS: dict[str, list[tuple[Rule, int]]] = {
-    "M": [(DNS(M), 200) for M in (1, 5, 20)],
-    "N": [(DNS(5), N) for N in (50, 200, 800)],
-    "ρ": [(SoftmaxV(rho), 200) for rho in (0.1, 1.0, 10.0)],
+Floats = NDArray[np.float64]
+Ranks = NDArray[np.int64]
+
+BATCH = 1000  # draws that are simulated at a time, fewer of them ...
+CANDIDATES = 1 << 22  # ... where N is so large that they would have more candidates than these
+SETTINGS: dict[str, list[Method]] = {  # the paper's
+    "M": [Method(rule=rules.DNS(M=M), N=200) for M in (1, 5, 20)],
+    "N": [Method(rule=rules.DNS(M=5), N=N) for N in (50, 200, 800)],
+    "ρ": [Method(rule=rules.SoftmaxV(rho=rho), N=200) for rho in (0.1, 1.0, 10.0)],
 }
 
 
-@dataclass
+@dataclass(frozen=True)
 class Pair:
-    """One context c with its positive i, and the vectors and pool to draw its negatives with."""
+    """A context c with its positive i, a user's, and the scores that a model gives all items for c."""
 
-    context: torch.Tensor  # (n_contexts, d)
-    items: torch.Tensor  # (n_items, d)
-    pool: UniformPool
+    world: World
     user: int
     positive: int
+    scores: torch.Tensor  # (n_items,)
+
+    @cached_property
+    def ranks(self) -> Ranks:
+        """The rank of every item among the user's negatives, 1 the hardest; 0 for all others."""
+        scores, positives = self.scores.numpy(), self.world.positives
+        free = np.setdiff1d(np.arange(positives.first, len(scores)), positives.row(self.user))
+        ranks = np.zeros(len(scores), dtype=np.int64)
+        ranks[free[np.argsort(-scores[free], kind="stable")]] = np.arange(1, len(free) + 1)
+        return ranks
+
+
+class PairQuery:
+    """A batch of draws for one pair: the candidates' scores are looked up."""
+
+    def __init__(self, pair: Pair, positives: torch.Tensor):
+        self.pair, self.positives, self.ranks = pair, positives, torch.from_numpy(pair.ranks)
 
     @property
-    def ranks(self) -> np.ndarray:
-        """The rank of every item among the user's negatives, 1 the hardest; 0 for all others."""
-        scores = (self.items @ self.context[self.user]).detach().numpy()
-        negatives = np.setdiff1d(np.arange(1, len(scores)), self.pool.used_ids.row(self.user))
-        ranks = np.zeros(len(scores), dtype=np.int64)
-        ranks[negatives[np.argsort(-scores[negatives], kind="stable")]] = np.arange(
-            1, len(negatives) + 1
-        )
-        return ranks
+    def r_ci(self) -> torch.Tensor:
+        """The scores of the positives, (B,)."""
+        return self.pair.scores[self.positives]
+
+    def score(self, candidates: Candidates) -> torch.Tensor:
+        """r_cj, (B, N)."""
+        return self.pair.scores[candidates.ids.long()]
+
+    def top(self, candidates: Candidates, M: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """The M hardest candidates and their scores, both (B, M); equal scores are told apart by rank."""
+        ids = candidates.ids.long()
+        best = ids.gather(1, self.ranks[ids].topk(M, dim=1, largest=False).indices)
+        return best, self.pair.scores[best]
+
+    def at(self, pairs: torch.Tensor) -> PairQuery:
+        """The query of some of the draws."""
+        return PairQuery(self.pair, self.positives[pairs])
 
 
 @dataclass
@@ -54,12 +87,16 @@ class Curve:
 
     label: str
     panel: str
-    simulated: np.ndarray  # (n₋,)
-    exact: np.ndarray | None  # (n₋,) where there is a closed form
+    simulated: Floats  # (n₋,)
+    exact: Floats | None  # (n₋,) where there is a closed form
+    reference: bool = False  # uniform sampling, with which the others are compared
 
 
 def generated_pair(n_users: int = 200, n_items: int = 5000, d: int = 32, seed: int = 0) -> Pair:
-    """A pair over generated embeddings, whose scores spread as a trained model's do."""
+    """A pair over generated embeddings, whose scores spread as a trained model's do.
+
+    Ids begin with 1, as RecBole's do.
+    """
     rng = np.random.default_rng(seed)
     # Popular items have longer vectors that point where most users do.
     direction = rng.normal(size=d) / d**0.5
@@ -68,133 +105,100 @@ def generated_pair(n_users: int = 200, n_items: int = 5000, d: int = 32, seed: i
     users = direction + rng.normal(size=(n_users + 1, d)) / d**0.5
     scores = users @ items.T
     taken = np.argsort(-(scores + rng.gumbel(size=scores.shape))[1:, 1:], axis=1)[:, :30] + 1
-    data = {
-        "user_id": np.repeat(np.arange(1, n_users + 1), taken.shape[1]),
-        "item_id": taken.ravel(),
-    }
-    dataset = SimpleNamespace(
-        uid_field="user_id",
-        iid_field="item_id",
-        user_num=n_users + 1,
-        item_num=n_items + 1,
-        inter_feat={name: torch.from_numpy(column) for name, column in data.items()},
-        config={"LIST_SUFFIX": "_list"},
-    )
-    tables = [torch.tensor(table, dtype=torch.float32) for table in (users, items)]
-    return choose_pair(*tables, dataset, seed)
+    who = np.repeat(np.arange(1, n_users + 1), taken.shape[1])
+    positives = Positives(who, taken.ravel(), n_users + 1, n_items + 1)
+    user, positive = choose_pair(positives, seed)
+    context, table = (torch.tensor(array, dtype=torch.float32) for array in (users[user], items))
+    return Pair(World(positives, seed=seed), user, positive, table @ context)
 
 
 def choose_pair(
-    context, items, dataset, seed: int, user: int | None = None, positive: int | None = None
-) -> Pair:
-    """A (user, positive) pair of a training set, drawn by seed where it is not named."""
-    pool = UniformPool("train", dataset, generator=torch.Generator()).set_phase("train")
+    positives: Positives, seed: int, user: int | None = None, positive: int | None = None
+) -> tuple[int, int]:
+    """A (user, positive) of a training set, drawn by seed where it is not named."""
     rng = np.random.default_rng(seed)
     if user is None:
-        user = int(rng.choice(np.flatnonzero(pool.used_ids.counts)))
-    taken = pool.used_ids.row(user)
-    if positive is None:
+        user = int(rng.choice(np.flatnonzero(positives.counts)))
+    taken = positives.row(user)
+    if positive is None and len(taken):
         positive = int(rng.choice(taken))
-    elif positive not in taken:
-        raise Error(
-            "that item is not among that user's training items: name a pair of the training set."
-        )
-    return Pair(context.detach(), items.detach(), pool, user, positive)
+    if positive is None or positive not in taken:
+        raise Error("that user has no such training item: name a pair of the training set.")
+    return user, positive
 
 
-def cumulative_probability(
-    pair: Pair, rule: Rule, N: int, draws: int = 10_000, seed: int = 0, chunk: int = 1000
-) -> np.ndarray:
+def cumulative_probability(pair: Pair, method: Method, draws: int = 10_000) -> Floats:
     """The mean of p_cij over simulated draws for one pair, summed up by score rank, (n₋,)."""
     ranks = pair.ranks
-    sampler = NegativeSampler(pair.pool, rule, N, seed)
+    sampler = method.open(pair.world)
     total = np.zeros(ranks.max() + 1)
-    for first in range(0, draws, chunk):
-        users = torch.full((min(chunk, draws - first),), pair.user)
-        positives = torch.full_like(users, pair.positive)
-        query = DotQuery(pair.context, users, pair.items, positives, pair.pool.kernels)
+    batch = max(1, min(BATCH, CANDIDATES // (method.N or 1)))
+    for first in range(0, draws, batch):
+        users = torch.full((min(batch, draws - first),), pair.user)
+        query = PairQuery(pair, torch.full_like(users, pair.positive))
         negatives = sampler.select(users, query)
+        if not isinstance(negatives, Negatives):
+            raise Error("there are no draws to simulate: the pool is all items, and p_cij is exact.")
         weights = negatives.weights.double().numpy().ravel()
-        total += np.bincount(ranks[negatives.ids.numpy().ravel()], weights, minlength=len(total))
-    return np.cumsum(total[1:]) / draws
+        drawn = ranks[negatives.ids.numpy().ravel()]
+        total += np.bincount(drawn, weights, minlength=len(total))
+    return np.asarray(np.cumsum(total[1:]) / draws)
 
 
-def exact_probability(rule: Rule, N: int, n_neg: int) -> np.ndarray | None:
+def exact_probability(method: Method, n_neg: int) -> Floats | None:
     """The closed form where there is one, (n₋,).
 
     Uniform: k/n₋. DNS(M, N): 1/M Σ_m P(Binomial(N, k/n₋) ≥ m), since the m-th hardest of N
     independent draws has rank k or better exactly if m of them have.
     """
     share = np.arange(1, n_neg + 1) / n_neg
-    if isinstance(rule, Uniform):
+    if not isinstance(method.pool, pools.Uniform):
+        return None
+    if isinstance(method.rule, rules.Uniform):
         return share
-    if isinstance(rule, DNS):
-        return np.mean([binom.sf(m - 1, N, share) for m in range(1, rule.M + 1)], axis=0)
+    if isinstance(method.rule, rules.DNS):
+        above = [binom.sf(m - 1, method.N, share) for m in range(1, method.rule.M + 1)]
+        return np.asarray(np.mean(above, axis=0))
     return None
 
 
 def sampling_curves(
     pair: Pair,
-    settings: dict[str, list[tuple[Rule, int]]] | None = None,
+    settings: Mapping[str, Sequence[Method]] | None = None,
     draws: int = 10_000,
-    seed: int = 0,
     progress: bool = True,
 ) -> list[Curve]:
     """A curve for every setting, and uniform sampling in every panel for comparison."""
-    settings = SETTINGS if settings is None else settings
+    uniform = Method(rule=rules.Uniform(), N=1)
     jobs = [
-        (panel, rule, N) for panel, rules in settings.items() for rule, N in [(Uniform(), 1), *rules]
+        (panel, method)
+        for panel, methods in (SETTINGS if settings is None else settings).items()
+        for method in (uniform, *methods)
     ]
     curves = []
-    for panel, rule, N in tqdm(jobs, desc="simulating", disable=not progress):
-        simulated = cumulative_probability(pair, rule, N, draws, seed)
-        exact = exact_probability(rule, N, len(simulated))
-        curves.append(Curve(_label(rule, N), panel, simulated, exact))
+    for panel, method in tqdm(jobs, desc="simulating", disable=not progress):
+        simulated = cumulative_probability(pair, method, draws)
+        exact = exact_probability(method, len(simulated))
+        curves.append(Curve(label_of(method), panel, simulated, exact, method is uniform))
     return curves
 
 
-def write_csv(curves: list[Curve], path: Path) -> None:
+def label_of(method: Method) -> str:
+    """The rule with what it is set to, as reports write it: DNS(5, 200); ``uniform`` has nothing to set."""
+    name, values = name_of(method.rule), [*method.rule.settings.values(), method.N]
+    if isinstance(method.rule, rules.Uniform):
+        return name
+    text = label(name, method.settings)
+    shown = ", ".join(f"{value:g}" if isinstance(value, float) else str(value) for value in values)
+    return f"{text}({shown})" if text == title(name) else text
+
+
+def write_csv(curves: Sequence[Curve], path: Path) -> None:
     """Rank, simulated and exact cumulative probability of every curve."""
-    with open(path, "w", newline="", encoding="utf-8") as file:
+    with whole_file(path, newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["panel", "setting", "rank", "simulated", "exact"])
         for curve in curves:
             for k, value in enumerate(curve.simulated):
                 exact = "" if curve.exact is None else f"{curve.exact[k]:.6f}"
                 writer.writerow([curve.panel, curve.label, k + 1, f"{value:.6f}", exact])
-
-
-def plot(curves: list[Curve], path: Path) -> None:
-    """One panel per parameter; the exact form as a thin dashed line over the simulation."""
-    from matplotlib import colormaps
-    from matplotlib.figure import Figure
-
-    panels = list(dict.fromkeys(curve.panel for curve in curves))
-    figure = Figure(figsize=(4 * len(panels), 4.4))
-    axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)
-    for axis, panel in zip(axes[0], panels):
-        own = [curve for curve in curves if curve.panel == panel]
-        colours = colormaps["viridis"](np.linspace(0.2, 0.9, max(1, len(own) - 1)))
-        for n, curve in enumerate(own):
-            rank = np.arange(1, len(curve.simulated) + 1)
-            colour = "grey" if curve.label == "uniform" else colours[n - 1]
-            axis.plot(rank, curve.simulated, color=colour, lw=2.5, label=curve.label)
-            if curve.exact is not None:
-                label = "exact" if n == len(own) - 1 or own[n + 1 :][0].exact is None else None
-                axis.plot(rank, curve.exact, color="black", lw=0.9, ls="--", label=label)
-        axis.set_xscale("log")
-        axis.set_title(f"the effect of {panel}", fontsize=12)
-        axis.set_xlabel("rank of the negative, hardest first", fontsize=11)
-        axis.grid(alpha=0.3)
-        axis.legend(fontsize=10, loc="upper center", bbox_to_anchor=(0.5, -0.17), ncol=2, frameon=False)
-    axes[0][0].set_ylabel("cumulative sampling probability", fontsize=11)
-    figure.tight_layout()
-    figure.savefig(path, dpi=150)
-
-
-def _label(rule: Rule, N: int) -> str:
-    if isinstance(rule, Uniform):
-        return "uniform"
-    name = {"DNS": "DNS", "SoftmaxV": "Softmax-v"}[type(rule).__name__]
-    values = ", ".join(f"{getattr(rule, field.name):g}" for field in fields(rule))
-    return f"{name}({values}, {N})"

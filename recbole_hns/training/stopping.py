@@ -1,13 +1,24 @@
-"""SIGINT and SIGTERM as a wish to stop, which a run grants at the next moment it can save at."""
+"""SIGINT, SIGTERM and SIGHUP as a wish to stop, which a run grants at the next moment it can save at."""
 
 from __future__ import annotations
 
 import os
 import signal
 import threading
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
-_DEFAULTS = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+Handler = Callable[[int, FrameType | None], Any] | signal.Handlers
+
+_DEFAULTS: dict[int, Handler] = {
+    signal.SIGINT: signal.default_int_handler,
+    signal.SIGTERM: signal.SIG_DFL,
+}
+if hasattr(signal, "SIGHUP"):  # of a terminal that is closed; Windows has none
+    _DEFAULTS[signal.SIGHUP] = signal.SIG_DFL
 
 
 class RunStopped(KeyboardInterrupt):
@@ -38,13 +49,14 @@ class StopRequest:
             signal.signal(signum, self._note)
         return self
 
-    def __exit__(self, *error) -> None:
+    def __exit__(self, *error: object) -> None:
         for signum in self._replaced:
             signal.signal(signum, _DEFAULTS[signum])
 
-    def _note(self, signum: int, frame) -> None:
+    def _note(self, signum: int, frame: FrameType | None) -> None:
         if self.signum is not None:
             raise RunStopped(signum, self.checkpoint)
         self.signum = signum
-        # Not print: the signal may have come in the middle of one.
-        os.write(2, b"\nrecbole-hns: stopping after this batch; the same again stops at once\n")
+        # Not print: the signal may have come in the middle of one. The terminal may be gone.
+        with suppress(OSError):
+            os.write(2, b"\nrecbole-hns: stopping after this batch; the same again stops at once\n")

@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import torch
-from recbole.config import Config
 from recbole.data.dataloader import KnowledgeBasedDataLoader
-from recbole.data.interaction import Interaction
 from recbole.trainer import Trainer
 from recbole.utils import get_trainer, set_color
 
-from recbole_hns.kernels import get_kernels
+from recbole_hns.bridge.config import LayeredConfig
+from recbole_hns.bridge.world import world_of
+from recbole_hns.data.loader import PositiveLoader, positives_only
+from recbole_hns.errors import Error
+from recbole_hns.files import cannot_be_written
+from recbole_hns.models.cards import scorer_of
 from recbole_hns.models.optim import fuse
-from recbole_hns.models.scorers import make_scorer
-from recbole_hns.sampling import make_sampler
-from recbole_hns.training.resumable import ResumableMixin
+from recbole_hns.training.between_batches import BetweenBatchesMixin
+from recbole_hns.training.hardness import hardness
+from recbole_hns.training.recbole_trainer import RecBoleTrainer
+from recbole_hns.training.schedule import decay_learning_rate
+
+if TYPE_CHECKING:
+    from recbole.data.interaction import Interaction
+    from recbole.model.abstract_recommender import AbstractRecommender
+
+    from recbole_hns.data.loader import TrainLoader
+    from recbole_hns.models.scorer import BatchLoss
+    from recbole_hns.training.recbole_trainer import AnyTrainLoader, Loss, LossFunction
 
 
-class SampledLossTrainer(Trainer):
-    """RecBole's trainer with the sampled loss wherever the model's own would be the default."""
-
-    def _train_epoch(self, train_data, epoch_idx, loss_func=None, show_progress=False):
-        self._start_epoch(train_data, epoch_idx)
-        return super()._train_epoch(train_data, epoch_idx, loss_func or self.sampled_loss, show_progress)
-
-
-class HNSTrainerMixin(ResumableMixin):
+class HNSTrainerMixin(BetweenBatchesMixin):
     """Adds a negative sampler to a RecBole trainer, which can be killed and go on.
 
     ``fit`` builds the sampler from the training set; :meth:`sampled_loss` is one training step.
@@ -34,14 +40,18 @@ class HNSTrainerMixin(ResumableMixin):
 
     def fit(
         self,
-        train_data,
-        valid_data=None,
-        verbose=True,
-        saved=True,
-        show_progress=False,
-        callback_fn=None,
-    ):
-        """RecBole's ``fit``, after the sampler has been built."""
+        train_data: AnyTrainLoader,
+        valid_data: object = None,
+        verbose: bool = True,
+        saved: bool = True,
+        show_progress: bool = False,
+        callback_fn: Callable[[int, float], None] | None = None,
+    ) -> tuple[float, dict[str, float] | None]:
+        """RecBole's ``fit``, after the sampler has been built.
+
+        ``train_data`` may be the loader of RecBole's own ``data_preparation``.
+        """
+        train_data = _positives(self.config, train_data)
         self.prepare(train_data)
         self._saves = saved and bool(self.config["single_spec"])
         self._claim_name()
@@ -52,34 +62,31 @@ class HNSTrainerMixin(ResumableMixin):
         if self._pending is not None and self.is_trained:
             self.logger.info("This run has been trained to its end: nothing is left but the test.")
             return self.best_valid_score, self.best_valid_result
-        result = super().fit(train_data, valid_data, verbose, saved, show_progress, callback_fn)
-        self._save_last(self._epoch + 1 if self.train_loss_dict else self.start_epoch)
+        every = self.eval_step
+        try:
+            result = super().fit(train_data, valid_data, verbose, saved, show_progress, callback_fn)
+        finally:
+            self.eval_step = every
+            with suppress(OSError):  # what cannot be written of its curves
+                self.tensorboard.close()  # and its thread; it opens again if it is used again
+        self._save_last(self.so_far.epoch + 1 if self.train_loss_dict else self.start_epoch)
         return result
 
-    def prepare(self, train_data) -> None:
+    def prepare(self, train_data: TrainLoader) -> None:
         """Build what a training step needs."""
         config, dataset = self.config, train_data._dataset
         rank = config["local_rank"] + (config["offset"] or 0)
-        kernels = get_kernels(config.spec.backend, self.device)
         self._know_data(train_data)
-        loss = config.spec.pair_loss, config["reg_weight"]
-        self.scorer = make_scorer(self.model, dataset, kernels, *loss)
-        self.sampler = make_sampler(config.spec, dataset, self.device, config["seed"], rank)
-        self._log_hardness()
+        method, world = config.method, world_of(dataset, config, rank)
+        scorer = scorer_of(type(self.model))
+        loss = method.loss, config["reg_weight"]
+        self.scorer = scorer(self.model, dataset, world.backend, *loss)
+        self.sampler = method.open(world)
+        aim = hardness(self.sampler)
+        if aim is not None:
+            self.logger.info(set_color("hardness", "pink") + f": {aim}")
 
-    def _log_hardness(self):
-        """Say which OPAUC(β) the sampler aims at, and the K of the Top-K metrics that it is bound to."""
-        sampler = self.sampler
-        beta = sampler.method.beta(sampler.N)
-        if beta is not None:
-            users = torch.arange(1, sampler.pool.user_num, device=self.device)
-            K = beta * float(sampler.pool.negatives_of(users).double().mean())
-            self.logger.info(
-                set_color("hardness", "pink") + f": OPAUC(β = {beta:.4g}), the top {K:.3g} of a user's "
-                "negatives on average, so Top-K metrics with K around that"
-            )
-
-    def sampled_loss(self, batch: Interaction) -> torch.Tensor:
+    def sampled_loss(self, batch: Interaction) -> BatchLoss:
         """Encode once, choose negatives without gradient, learn from them.
 
         ``enable_amp`` is for the model's own layers; negatives are chosen in single precision.
@@ -89,50 +96,34 @@ class HNSTrainerMixin(ResumableMixin):
             negatives = self.sampler.select(batch[self.config["USER_ID_FIELD"]], query)
         return self.scorer.loss(batch, query, negatives, self.sampler.generator)
 
-    def _train_epoch(self, train_data, epoch_idx, loss_func=None, show_progress=False):
+    def _train_epoch(
+        self,
+        train_data: TrainLoader,
+        epoch_idx: int,
+        loss_func: LossFunction | None = None,
+        show_progress: bool = False,
+    ) -> Loss:
         self._start_epoch(train_data, epoch_idx)
-        summed = self._begin_epoch(train_data, epoch_idx)
-        loss = super()._train_epoch(
-            train_data, epoch_idx, loss_func or summed or self.sampled_loss, show_progress
-        )
-        self._end_epoch()
-        if summed is not None:
-            loss = self._loss
-        total = sum(loss) if isinstance(loss, tuple) else loss
-        row = {"epoch": epoch_idx, "train_loss": total, "train_seconds": self._seconds}
-        self.history.append(row)
+        loss_func = loss_func or self.sampled_loss
+        loss = super()._train_epoch(train_data, epoch_idx, loss_func, show_progress)
+        self.history.append(self.so_far.row(loss))
+        if epoch_idx == self.epochs - 1:  # RecBole validates next where eval_step divides the epochs
+            self.eval_step = min(self.eval_step, 1)
         return loss
 
-    def _valid_epoch(self, valid_data, show_progress=False):
-        start = time.perf_counter()
-        self._validating = self._moment()
-        score, result = super()._valid_epoch(valid_data, show_progress)
-        self._validating = None
-        seen = [row["score"] for row in self.history if "score" in row]
-        best = all(score >= other if self.valid_metric_bigger else score <= other for other in seen)
-        row = {
-            "valid_seconds": time.perf_counter() - start,
-            "score": score,
-            "valid": result,
-            "best": best,
-        }
-        self.history[-1].update(row)
-        return score, result
-
-    def _start_epoch(self, train_data, epoch_idx):
+    def _start_epoch(self, train_data: TrainLoader, epoch: int) -> None:
         """Everything that changes with the epoch is a function of it, so resuming needs no state."""
         if isinstance(train_data, KnowledgeBasedDataLoader):
             train_data = train_data.general_dataloader
-        train_data.set_epoch(epoch_idx)
-        self.sampler.start_epoch(epoch_idx)
-        if self.config["lr_step_size"]:
-            decay = self.config["lr_gamma"] ** (epoch_idx // self.config["lr_step_size"])
-            for group in self.optimizer.param_groups:
-                group["lr"] = self.learning_rate * decay
+        train_data.set_epoch(epoch)
+        self.sampler.start_epoch(epoch)
+        step_size, gamma = self.config["lr_step_size"], self.config["lr_gamma"]
+        if step_size:
+            decay_learning_rate(self.optimizer, self.learning_rate, step_size, gamma, epoch)
 
-    def _build_optimizer(self, **kwargs):
+    def _build_optimizer(self, **kwargs: object) -> torch.optim.Optimizer:
         """RecBole's optimiser, fused where it can be."""
-        optimizer = fuse(super()._build_optimizer(**kwargs))
+        optimizer = fuse(super()._build_optimizer(**kwargs), self.config["hns_backend"])
         if isinstance(optimizer, torch.optim.SparseAdam):
             for module in self.model.modules():
                 if isinstance(module, torch.nn.Embedding):
@@ -140,13 +131,48 @@ class HNSTrainerMixin(ResumableMixin):
         return optimizer
 
 
-def make_trainer(config: Config, model: torch.nn.Module) -> Trainer:
+class SampledLossTrainer(RecBoleTrainer):
+    """RecBole's trainer with the sampled loss wherever the model's own would be the default."""
+
+    sampled_loss: LossFunction
+    _start_epoch: Callable[[TrainLoader, int], None]
+
+    def _train_epoch(
+        self,
+        train_data: TrainLoader,
+        epoch_idx: int,
+        loss_func: LossFunction | None = None,
+        show_progress: bool = False,
+    ) -> Loss:
+        self._start_epoch(train_data, epoch_idx)
+        return super()._train_epoch(train_data, epoch_idx, loss_func or self.sampled_loss, show_progress)
+
+
+def make_trainer(
+    config: LayeredConfig, model: AbstractRecommender, trust: bool = False
+) -> HNSTrainerMixin:
     """RecBole's trainer for the model, with hard negative sampling.
 
     Some RecBole trainers pass the loss on, some call the plain epoch without it (KG), some write the
-    epoch anew (NCL): the mixin in front and the class behind catch them all.
+    epoch anew (NCL): the mixin in front and the class behind catch them all. ``trust`` allows to read
+    pickled checkpoints, RecBole's own, which can run code of whoever wrote them.
     """
+    if not isinstance(config, LayeredConfig):
+        raise Error(
+            f"make_trainer takes recbole_hns.HNSConfig and not {type(config).__name__}, which knows no "
+            "sampler: make the configuration with it."
+        )
     base = get_trainer(config["MODEL_TYPE"], config["model"])
     behind = () if base is Trainer else (base,)
     bases = (HNSTrainerMixin, *behind, SampledLossTrainer)
-    return type(f"HNS{base.__name__}", bases, {})(config, model)
+    try:
+        trainer: HNSTrainerMixin = type(f"HNS{base.__name__}", bases, {})(config, model, trust)
+    except OSError as error:  # RecBole makes the folders of checkpoints and TensorBoard
+        raise cannot_be_written(error.filename or config["checkpoint_dir"], error) from error
+    return trainer
+
+
+def _positives(config: LayeredConfig, train_data: AnyTrainLoader) -> TrainLoader:
+    """RecBole's own loaders without their negatives; ours as they are."""
+    is_ours = isinstance(getattr(train_data, "general_dataloader", train_data), PositiveLoader)
+    return train_data if is_ours else positives_only(config, train_data)

@@ -7,10 +7,15 @@ import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from recbole_hns.errors import Error
 
 CONNECT_SECONDS = 5
+
+# Ray's own switch, of which it says that it is for Windows and macOS: without clusters it listens to this
+# machine only. Whoever reaches its ports can run code.
+_CLUSTERS = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 
 
 @contextmanager
@@ -25,7 +30,7 @@ def connected(address: str | None) -> Iterator[None]:
     os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
     os.environ.setdefault("TUNE_DISABLE_AUTO_CALLBACK_LOGGERS", "1")
     logging.getLogger("ray").setLevel(logging.CRITICAL)
-    quiet = {"logging_level": logging.ERROR, "log_to_driver": False}
+    quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
     if ray.is_initialized():
         yield
         return
@@ -38,11 +43,29 @@ def connected(address: str | None) -> Iterator[None]:
             raise Error(f"ray_address={address} cannot be joined: {reason}") from error
     else:
         # "local": without it Ray would join any cluster that happens to run on this machine.
-        ray.init(address="local", include_dashboard=False, **quiet)
+        with alone():
+            ray.init(address="local", include_dashboard=False, **quiet)
     try:
         yield
     finally:
         ray.shutdown()
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Start a Ray that nobody outside this machine can reach."""
+    from ray._private import ray_constants
+
+    was, told = ray_constants.ENABLE_RAY_CLUSTER, os.environ.get(_CLUSTERS)
+    ray_constants.ENABLE_RAY_CLUSTER, os.environ[_CLUSTERS] = False, "0"
+    try:
+        yield
+    finally:
+        ray_constants.ENABLE_RAY_CLUSTER = was
+        if told is None:
+            del os.environ[_CLUSTERS]
+        else:
+            os.environ[_CLUSTERS] = told
 
 
 def _reach(address: str) -> None:

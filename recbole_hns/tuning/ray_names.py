@@ -1,8 +1,17 @@
 """Names that Ray moved between 2.6, which RecBole asks for, and today."""
 
 try:
-    from ray.tune import CheckpointConfig, FailureConfig, RunConfig
+    from ray.tune import (
+        Checkpoint,
+        CheckpointConfig,
+        FailureConfig,
+        RunConfig,
+        get_checkpoint,
+        report,
+    )
 except ImportError:
-    from ray.air import CheckpointConfig, FailureConfig, RunConfig
+    from ray.air import Checkpoint, CheckpointConfig, FailureConfig, RunConfig, session
 
-__all__ = ["CheckpointConfig", "FailureConfig", "RunConfig"]
+    report, get_checkpoint = session.report, session.get_checkpoint
+
+__all__ = ["Checkpoint", "CheckpointConfig", "FailureConfig", "RunConfig", "get_checkpoint", "report"]

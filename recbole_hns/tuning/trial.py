@@ -1,126 +1,150 @@
-"""One trial of a search: a training run that reports its validation after every epoch."""
+"""A trial of a search: a run with a reporter and without a test set."""
 
 from __future__ import annotations
 
-import logging
 import os
+import shutil
+import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import torch
-import torch._dynamo  # torch's optimisers load it when the first is made: better while a worker starts
-from ray import tune
-from recbole.utils import early_stopping, init_seed
-
-from recbole_hns.bridge.config import HNSConfig
-from recbole_hns.runs.result import make_result, plain, seconds_of, write_json
+from recbole_hns.files import write_json
+from recbole_hns.runs.config import HNSConfig
+from recbole_hns.runs.pipeline import Parts, make_ready
+from recbole_hns.runs.result import make_result
+from recbole_hns.runs.run import State, finish
 from recbole_hns.training.checkpoint import read_checkpoint, write_checkpoint
-from recbole_hns.training.trainer import make_trainer
-from recbole_hns.tuning.data import SearchData
-from recbole_hns.tuning.search import SearchPlan
+from recbole_hns.training.history import seconds_of
+from recbole_hns.training.run_files import LAST, runs_in
+from recbole_hns.training.trainer import HNSTrainerMixin
+from recbole_hns.tuning.ray_names import Checkpoint, get_checkpoint, report
+from recbole_hns.tuning.study import NUMBER, Line, Reports, Study, folder_of
 
-CHECKPOINT_SECONDS = 10  # at least this long between two checkpoints of a trial
-
-
-@dataclass(frozen=True)
-class Study:
-    """What all trials of a search have in common."""
-
-    plan: SearchPlan
-    threads: int
-    results: str  # where the trials' result.json go
-
-    def config(self, searched: dict[str, Any]) -> HNSConfig:
-        """The configuration of a trial."""
-        return self.plan.config({**searched, "show_progress": False, "state": "ERROR"})
+STATE = "trial.pth"  # of a trial that another one may take over
 
 
-class Trial(tune.Trainable):
-    """Trains with one choice of settings. It is never given a test set, so it cannot report one.
+def run_trial(config: dict[str, Any], study: Study, parts: Parts) -> None:
+    """Called by Ray in a process of its own: train with one choice of settings, and report."""
+    settings = dict(config["trial"])
+    folder = folder_of(study.folder, settings.pop(NUMBER))
+    study.enter()
+    folder.mkdir(parents=True, exist_ok=True)
+    os.chdir(folder)  # RecBole's trainer opens its TensorBoard folder where it stands
+    hns, reports = study.config(settings), Reports.read(folder)
+    state = None if reports.done else _state(hns, settings, reports)
+    reporter = Reporter(hns, settings, reports, shares=study.plan.scheduler == "pbt")
+    reporter.replay()
+    if not reports.done:
+        finish(hns, make_ready(hns, parts), run=state, reporter=reporter)
+        reports.finish()
+        clear(folder)
 
-    A step is as many epochs as lie between two validations (``eval_step``).
-    """
 
-    def setup(self, config: dict[str, Any], study: Study, data: SearchData) -> None:
-        """Called by Ray in a new process."""
-        self.study, self.data = study, data
-        self.build(config)
+class Reporter:
+    """Called after every validation: tells the disk and Ray."""
 
-    def build(self, config: dict[str, Any]) -> None:
-        """Make model, sampler and loaders."""
-        study, data = self.study, self.data
-        torch.set_num_threads(study.threads)
-        logging.getLogger().setLevel(logging.ERROR)
-        self.hns = study.config({**config, "checkpoint_dir": "."})
-        os.chdir(self.logdir)  # RecBole's trainer opens its TensorBoard folder where it stands
-        init_seed(self.hns["seed"], self.hns["reproducibility"])
-        self.train_data, self.valid_data = data.loaders(self.hns)
-        model = self.hns.model_class(self.hns, data.train).to(self.hns["device"])
-        self.trainer = make_trainer(self.hns, model)
-        self.trainer.eval_collector.data_collect(self.train_data)
-        self.trainer.prepare(self.train_data)
-        self.epoch, self.best, self.best_result = 0, {}, {}
-        self.saved_at = time.monotonic()
+    def __init__(self, config: HNSConfig, settings: dict[str, Any], reports: Reports, shares: bool):
+        self.config, self.settings, self.reports = config, settings, reports
+        self.shares = shares  # whether another trial may take over this one's weights
+        self.bigger = bool(config["valid_metric_bigger"])
+        self._time = time.perf_counter()
 
-    def reset_config(self, new_config: dict[str, Any]) -> bool:
-        """The next trial in the same process; where that fails, Ray tries it in a new one."""
-        try:
-            self.build(new_config)
-        except Exception:  # Ray 2.6 would wait for ever
-            return False
-        return True
+    def replay(self) -> None:
+        """What was seen before the search was stopped, for schedulers that compare trials."""
+        lines, self.reports.lines = self.reports.lines, []
+        for line in lines:
+            self.reports.lines.append(line)
+            if not self.shares or (self.reports.done and line is lines[-1]):
+                report(self._told(line))
 
-    def step(self) -> dict[str, Any]:
-        """Train up to the next validation and report it."""
-        trainer = self.trainer
-        for _ in range(min(trainer.eval_step, trainer.epochs - self.epoch)):
-            loss = trainer._train_epoch(self.train_data, self.epoch)
-            self.epoch += 1
-        score, result = trainer._valid_epoch(self.valid_data)
-        trainer.best_valid_score, trainer.cur_step, stop, better = early_stopping(
-            score,
-            trainer.best_valid_score,
-            trainer.cur_step,
-            max_step=trainer.stopping_step,
-            bigger=trainer.valid_metric_bigger,
-        )
-        if better:
-            self.best = {"best_score": score, "best_epoch": self.epoch - 1}
-            self.best.update({f"best_{name}": value for name, value in result.items()})
-            self.best_result = result
-        self.write_result()
-        due = time.monotonic() - self.saved_at > CHECKPOINT_SECONDS
+    def __call__(self, trainer: HNSTrainerMixin, epoch: int, score: float) -> None:
+        row, now = trainer.history[-1], time.perf_counter()
+        line: Line = {
+            "epoch": epoch + 1,
+            "score": float(score),
+            "valid": {name: float(value) for name, value in row["valid"].items()},
+            "train_loss": float(row["train_loss"]),
+            "seconds": round(now - self._time, 3),
+            "settings": self.settings,
+        }
+        self._time = now
+        self.reports.add(line)
+        best = self.reports.best(self.bigger)
+        if best is not None and best["settings"] == self.settings:
+            seconds = seconds_of(trainer.history)
+            record = make_result(self.config, trainer, trainer.best_valid_result, None, seconds)
+            write_json(record, self.reports.folder / "result.json")
+        if not self.shares:
+            report(self._told(line))
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            own = {"trial": {"folder": str(self.reports.folder), "settings": self.settings}}
+            write_checkpoint({**trainer.run_state(epoch + 1), **own}, Path(folder) / STATE)
+            report(self._told(line), checkpoint=Checkpoint.from_directory(folder))
+
+    def _told(self, line: Line) -> dict[str, Any]:
+        best = self.reports.best(self.bigger) or line
         return {
-            "epoch": self.epoch,
-            "train_loss": float(sum(loss) if isinstance(loss, tuple) else loss),
-            "score": score,
-            **self.best,
-            "done": bool(stop or self.epoch >= trainer.epochs),
-            "should_checkpoint": due,
+            "epoch": line["epoch"],
+            "score": line["score"],
+            "best_score": best["score"],
+            "best_epoch": best["epoch"] - 1,
+            "seconds": sum(one["seconds"] for one in self.reports.lines),
         }
 
-    def write_result(self) -> None:
-        """The trial so far, as a result without a test."""
-        seconds = seconds_of(self.trainer.history)
-        record = make_result(self.hns, self.trainer, self.best_result, None, seconds)
-        folder = Path(self.study.results) / self.trial_id
-        folder.mkdir(parents=True, exist_ok=True)
-        write_json(record, folder / "result.json")
 
-    def save_checkpoint(self, checkpoint_dir: str) -> None:
-        """Everything that the next epoch depends on."""
-        state = self.trainer.run_state(self.epoch)
-        own = {"best": plain(self.best), "best_result": plain(self.best_result)}
-        write_checkpoint({**state, **own}, Path(checkpoint_dir) / "trial.pth")
-        self.saved_at = time.monotonic()
+# ----------------------------------------------------------------------------------- going on
 
-    def load_checkpoint(self, checkpoint_dir: str) -> None:
-        """Go on from a checkpoint, with this trial's own settings (population-based training)."""
-        trainer = self.trainer
-        state = read_checkpoint(Path(checkpoint_dir) / "trial.pth")
-        trainer.load_run_state(state)
-        self.epoch, self.best, self.best_result = state["epoch"], state["best"], state["best_result"]
-        for group in trainer.optimizer.param_groups:
-            group["lr"], group["weight_decay"] = trainer.learning_rate, trainer.weight_decay
+
+def _state(config: HNSConfig, settings: dict[str, Any], reports: Reports) -> State | None:
+    """What a trial goes on from: its own last state, or that of a trial which it takes over."""
+    handed = get_checkpoint()
+    if handed is None:
+        for file in runs_in(reports.folder):
+            state = read_checkpoint(file)
+            reports.cut(state["epoch"])
+            return state, file
+        reports.cut(0)
+        return None
+    with handed.as_directory() as place:
+        state = read_checkpoint(Path(place) / STATE)
+    whose = state.pop("trial")
+    if whose != {"folder": str(reports.folder), "settings": settings}:
+        state = take_over(state, config)
+    remove(reports.folder.glob("*.pth*"))
+    file = reports.folder / f"taken{LAST}"
+    write_checkpoint({**state, "best_valid_result": None}, file)
+    return read_checkpoint(file), file
+
+
+def take_over(state: dict[str, Any], config: HNSConfig) -> dict[str, Any]:
+    """Another trial's weights under settings of one's own, whose scores are counted anew.
+
+    What the other trial had reached was reached with its settings, and stays its own.
+    """
+    kept = ("epoch", "train_loss", "train_seconds")
+    optimizer = dict(state["optimizer"])
+    rates = {"lr": config["learning_rate"], "weight_decay": config["weight_decay"]}
+    optimizer["param_groups"] = [{**group, **rates} for group in optimizer["param_groups"]]
+    return {
+        **state,
+        "optimizer": optimizer,
+        "history": [{key: row[key] for key in kept} for row in state["history"]],
+        "best_valid_score": float("-inf") if config["valid_metric_bigger"] else float("inf"),
+        "cur_step": 0,
+    }
+
+
+def clear(folder: Path) -> None:
+    """Keep what is known of a trial, and not what it would go on from."""
+    remove(folder.glob("*.pth*"))
+    for name in ("log", "log_tensorboard"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+
+
+def remove(files: Iterable[Path]) -> None:
+    """Delete files that are not needed any more."""
+    for file in files:
+        file.unlink(missing_ok=True)

@@ -1,8 +1,13 @@
 # Every search of this study: bash results/yelp2018-mf/run.sh [FOLDER], where FOLDER is what to write to.
 set -e
 study=results/yelp2018-mf folder=${1:-tuning/yelp2018-mf}
+search() {  # a search's part of search.yaml, as a file of its own
+  mkdir -p $folder/search
+  python results/records.py search yelp2018-mf $1 > $folder/search/$1.yaml
+  echo $folder/search/$1.yaml
+}
 tune="recbole-hns tune --model=MF --dataset=yelp2018 --config_files=$study/settings.yaml --refit --storage=$folder"
-$tune --sampler=dns       --search=$study/search/dns.yaml       --name=dns
-$tune --sampler=softmax_v --search=$study/search/softmax_v.yaml --name=softmax_v
-$tune --sampler=uniform   --search=$study/search/uniform.yaml   --name=uniform
+$tune --sampler=dns       --search=$(search dns)       --name=dns
+$tune --sampler=softmax_v --search=$(search softmax_v) --name=softmax_v
+$tune --sampler=uniform   --search=$(search uniform)   --name=uniform
 recbole-hns report $folder --output=$folder/report --title="MF on yelp2018" --metrics=recall@20,ndcg@20

@@ -17,7 +17,7 @@ from recbole_hns import Error, HNSConfig, run_recbole_hns
 from recbole_hns.bridge.collector import evaluate_counts, register
 from recbole_hns.bridge.metrics import OPAUC
 from recbole_hns.data.loader import positives_only
-from recbole_hns.kernels import numba_cpu
+from recbole_hns.kernels import numba as in_numba
 from recbole_hns.metrics import RankCounts
 from recbole_hns.metrics.counts import can_count
 from recbole_hns.theory import users_outside_bounds
@@ -187,7 +187,7 @@ def test_counting_finds_the_same_hits_as_sorting(data, users, items, k):
         row[data.draw(st.lists(st.integers(1, items - 1), min_size=1, unique=True))] = 1
     positive_u, positive_i = positive.nonzero(as_tuple=True)
     assert can_count(scores, positive_u, positive_i)
-    counts = RankCounts.from_scores(scores, positive_u, positive_i, numba_cpu)
+    counts = RankCounts.from_scores(scores, positive_u, positive_i, in_numba)
     expected = torch.cat([positive.gather(1, scores.topk(k).indices), positive.sum(1, keepdim=True)], 1)
     assert torch.equal(counts.hits(k), expected)
 
@@ -195,7 +195,7 @@ def test_counting_finds_the_same_hits_as_sorting(data, users, items, k):
 def test_a_positive_amid_its_ties_stands_in_their_middle():
     scores = torch.tensor([[-torch.inf, 1.0, 1.0, 1.0, 1.0, 1.0]])
     user = torch.tensor([0])
-    counts = RankCounts.from_scores(scores, user, torch.tensor([1]), numba_cpu)
+    counts = RankCounts.from_scores(scores, user, torch.tensor([1]), in_numba)
     assert counts.hits(5)[0].tolist() == [0, 0, 1, 0, 0, 1]
 
 

@@ -4,8 +4,9 @@ import sys
 
 import pytest
 
-from recbole_hns.cli.main import main, result_table
-from recbole_hns.sampling import SAMPLERS
+from recbole_hns.cli.main import main
+from recbole_hns.cli.parser import result_table
+from recbole_hns.sampling.methods import all_methods
 
 QUICK = ["--epochs=1", "--show_progress=False", "--N=10"]
 
@@ -60,16 +61,16 @@ def test_help_names_the_samplers_and_their_keys(capsys):
     assert stop.value.code == 0
     out = capsys.readouterr().out
     words = ["softmax_v", "popularity", "--rho", "--tau", "--pool_block", "--lr_step_size"]
-    assert all(word in out for word in [*words, *SAMPLERS])
+    assert all(word in out for word in [*words, *all_methods()])
 
 
 def test_samplers_lists_all_with_their_settings(capsys):
     assert main(["samplers"]) == 0
     out = capsys.readouterr().out
-    for name, entry in SAMPLERS.items():
+    for name, one in all_methods().items():
         line, settings = re.search(rf"^{name} +(.*)\n +(.*)$", out, re.MULTILINE).groups()
-        assert line == entry.about
-        assert [part.partition("=")[0] for part in settings.split(", ") if "=" in part] == entry.keys
+        assert line == one.about
+        assert settings.split(", ") == [f"{key}={value}" for key, value in one.defaults({}).items()]
     assert "M=20, N=200, pool=uniform" in out
     assert main(["samplers", "--foo"]) == 2
 

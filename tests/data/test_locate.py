@@ -1,11 +1,15 @@
 import zipfile
 
+import numpy as np
 import pytest
 import yaml
-from conftest import write_inter
+from conftest import random_pairs, write_inter
 
-from recbole_hns import Error, HNSConfig
+from recbole_hns import Error
+from recbole_hns.cli.main import main
 from recbole_hns.data import locate
+from recbole_hns.runs import pipeline
+from recbole_hns.runs.config import HNSConfig
 
 
 @pytest.fixture
@@ -46,3 +50,80 @@ def test_a_folder_without_the_interactions_is_refused(tmp_path):
     config = HNSConfig("BPR", "empty", config_dict={"data_path": str(tmp_path / "d")})
     with pytest.raises(Error, match=r"has no empty\.inter"):
         locate.ensure_dataset(config)
+
+
+SMALL = {"epochs": 1, "train_batch_size": 64, "show_progress": False, "N": 5, "M": 1}
+
+
+@pytest.mark.parametrize("model", ["BPR", "SASRec"])
+@pytest.mark.parametrize("separator", [",", "|", " ", "::"])
+def test_columns_are_read_with_any_separator(separator, model, tmp_path, capsys):
+    """The same numbers as from tabs."""
+    folder = tmp_path / "data" / "tiny"
+    for character in ("\t", separator):
+        folder.mkdir(parents=True, exist_ok=True)
+        lines = [character.join(("user_id:token", "item_id:token", "timestamp:float"))]
+        lines += [f"{u}{character}{i}{character}{t}" for t, (u, i) in enumerate(random_pairs())]
+        (folder / "tiny.inter").write_text("\n".join(lines) + "\n")
+        options = [f"--{key}={value}" for key, value in SMALL.items()]
+        options += [f"--field_separator={character}", f"--data_path={folder.parent}", "--sampler=dns"]
+        assert main([f"--model={model}", "--dataset=tiny", *options]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[: len(out) // 2] == out[len(out) // 2 :]
+    assert out[0].split() == ["metric", "valid", "test"]
+
+
+def write_sessions(folder, columns=("session_id:token", "item_id_list:token_seq", "item_id:token")):
+    """Three files of sequences of three items, each with the item that came next."""
+    rng = np.random.default_rng(0)
+    (folder / "sessions").mkdir(parents=True)
+    for part, n in (("train", 60), ("valid", 15), ("test", 15)):
+        rows = ["\t".join(columns)]
+        for session in range(n):
+            *before, target = (f"i{item}" for item in rng.choice(30, 4, replace=False))
+            rows.append(f"{part}{session}\t{' '.join(before)}\t{target}")
+        (folder / "sessions" / f"sessions.{part}.inter").write_text("\n".join(rows) + "\n")
+
+
+PARTS = {"benchmark_filename": ["train", "valid", "test"], "USER_ID_FIELD": "session_id"}
+
+
+def test_session_parts_need_no_time(tmp_path):
+    """What is read is what the files hold; an item of a sequence is the item of that name."""
+    write_sessions(tmp_path / "data")
+    settings = {**SMALL, **PARTS, "data_path": str(tmp_path / "data"), "sampler": "dns"}
+    config = HNSConfig("SASRec", "sessions", config_dict=settings)
+    train = pipeline.split(config, pipeline.load(config)).train
+    lines = (tmp_path / "data/sessions/sessions.train.inter").read_text().splitlines()[1:]
+    rows = [line.split("\t") for line in lines]
+    assert train.item_num == 31
+    for place in (0, 7, 59):
+        own = train.inter_feat[place]
+        assert train.id2token("session_id", int(own["session_id"])) == rows[place][0]
+        names = train.id2token("item_id", own["item_id_list"].numpy()[:3])
+        assert list(names) == rows[place][1].split()
+        assert train.id2token("item_id", int(own["item_id"])) == rows[place][2]
+
+
+@pytest.mark.parametrize(
+    ("more", "columns", "words"),
+    [
+        ({}, ("session_id:token", "items:token_seq", "item_id:token"), "has no column item_id_list"),
+        ({"load_col": {"inter": ["session_id", "item_id"]}}, None, "leaves out item_id_list"),
+    ],
+)
+def test_session_parts_without_sequences_are_refused(more, columns, words, tmp_path):
+    write_sessions(tmp_path / "data", *([columns] if columns else []))
+    settings = {**SMALL, **PARTS, **more, "data_path": str(tmp_path / "data")}
+    with pytest.raises(Error, match=words):
+        locate.ensure_dataset(
+            HNSConfig("SASRec", "sessions", config_dict={**settings, "sampler": "dns"})
+        )
+
+
+def test_interactions_without_a_time_make_no_sequences(tmp_path):
+    (tmp_path / "data/timeless").mkdir(parents=True)
+    (tmp_path / "data/timeless/timeless.inter").write_text("user_id:token,item_id:token\nu1,i1\n")
+    settings = {"data_path": str(tmp_path / "data"), "field_separator": ","}
+    with pytest.raises(Error, match="has no column timestamp to order them by"):
+        locate.ensure_dataset(HNSConfig("SASRec", "timeless", config_dict=settings))

@@ -5,7 +5,7 @@ import copy
 import pytest
 import torch
 
-from recbole_hns.models.optim import FusedSparseAdam, fuse
+from recbole_hns.models.optim import FUSED_ON_CPU, FusedSparseAdam, fuse
 
 
 def a_gradient(rows, n_rows, generator):
@@ -52,3 +52,15 @@ def test_fuse_keeps_the_settings_of_every_group():
     assert [group["lr"] for group in fused.param_groups] == [0.5, 0.01]
     assert [group["betas"] for group in fused.param_groups] == [(0.9, 0.999), (0.1, 0.2)]
     assert [group["params"][0] for group in fused.param_groups] == tables
+
+
+def test_fuse_leaves_to_torch_what_is_torchs():
+    """hns_backend=torch takes torch's own SparseAdam; Adam is fused, SGD has nothing to fuse."""
+    table = torch.nn.Parameter(torch.ones(4, 2))
+    assert type(fuse(torch.optim.SparseAdam([table]), "torch")) is torch.optim.SparseAdam
+    adam = torch.optim.Adam([table], lr=0.1)
+    assert fuse(adam) is adam
+    assert adam.param_groups[0]["fused"] is (torch.optim.Adam in FUSED_ON_CPU)
+    sgd = torch.optim.SGD([table], lr=0.1)
+    assert fuse(sgd) is sgd
+    assert not sgd.param_groups[0]["fused"]

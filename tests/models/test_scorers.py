@@ -1,38 +1,61 @@
-"""The fused path against autograd on the composed one, and LightGCN against RecBole's."""
+"""The fused path against autograd on gathers, LightGCN against RecBole's, and models of a user's own."""
 
 import pytest
 import torch
 import torch.nn.functional as F
 from conftest import prepare
 from recbole.model.general_recommender import BPR, LightGCN
+from recbole.utils import init_seed
 
-from recbole_hns.models.scorers import (
-    LightGCNScorer,
-    MFScorer,
-    OwnLossScorer,
-    PredictQuery,
-    make_scorer,
-)
-from recbole_hns.sampling import DNS, Softmax, SoftmaxV, Uniform, UniformPool
-from recbole_hns.sampling.negatives import Negatives
+from recbole_hns.bridge.world import world_of
+from recbole_hns.kernels import Candidates
+from recbole_hns.losses import Hinge
+from recbole_hns.models import propagation
+from recbole_hns.models.cards import scorer_of
+from recbole_hns.models.fused import LightGCNScorer
+from recbole_hns.sampling import Method, Negatives, pools, rules
 
-RULES = [Uniform(), DNS(3), Softmax(0.5), SoftmaxV(1.0)]
+RULES = [rules.Uniform(), rules.DNS(M=3), rules.Softmax(tau=0.5), rules.SoftmaxV(rho=1.0)]
+
+
+class Case:
+    """A model with vectors of some size, its scorer, and a batch of 50 pairs."""
+
+    def __init__(self, tiny, name, kernels, reg_weight=0.1, **settings):
+        init_seed(7, True)  # RecBole splits the data by torch's global generator
+        self.config, train_data, *_ = prepare(
+            name, **tiny, embedding_size=16, reg_weight=reg_weight, hns_backend=kernels.name, **settings
+        )
+        self.dataset = dataset = train_data._dataset
+        self.model = self.config.model_class(self.config, dataset)
+        for table in (self.model.user_embedding, self.model.item_embedding):
+            torch.nn.init.normal_(table.weight, std=0.3)
+        scorer = scorer_of(type(self.model))
+        self.scorer = scorer(self.model, dataset, kernels, reg_weight=reg_weight)
+        order = torch.randperm(len(dataset), generator=torch.Generator().manual_seed(1))
+        self.batch = dataset[order[:50]]
+
+    def candidates(self, N=20, block=1):
+        """Uniform candidates of the batch's users."""
+        source = pools.Uniform().open(world_of(self.dataset, self.config), block)
+        return source.draw(self.batch["user_id"], N)
+
+    def negatives(self, query, rule, N=20, block=1):
+        """What a sampler would choose."""
+        sampler = Method(pools.Uniform(), rule, N=N, block=block).open(
+            world_of(self.dataset, self.config)
+        )
+        return sampler.select(self.batch["user_id"], query)
 
 
 @pytest.fixture(params=["BPR", "LightGCN"])
-def model_and_data(request, tiny):
-    config, train_data, *_ = prepare(request.param, **tiny, embedding_size=16, reg_weight=0.1)
-    torch.manual_seed(3)
-    model = config.model_class(config, train_data._dataset)
-    return model, train_data._dataset
+def case(request, tiny, kernels):
+    return Case(tiny, request.param, kernels)
 
 
-def a_batch(dataset, B=50):
-    return dataset[torch.randperm(len(dataset), generator=torch.Generator().manual_seed(1))[:B]]
-
-
-def composed_loss(model, batch, negatives):
+def reference_loss(case, negatives):
     """Σ p ℓ + 0.1/2 Σ ‖·‖² by gathers and autograd, with the model's own forward."""
+    model, batch = case.model, case.batch
     users, positives = batch["user_id"], batch["item_id"]
     if isinstance(model, LightGCN):
         user_all, item_all = model.forward()
@@ -52,48 +75,38 @@ def composed_loss(model, batch, negatives):
 
 @pytest.mark.parametrize("block", [1, 8])
 @pytest.mark.parametrize("rule", RULES, ids=str)
-def test_fused_gradient_is_autograds(model_and_data, kernels, rule, block):
-    model, dataset = model_and_data
-    scorer = make_scorer(model, dataset, kernels, reg_weight=0.1)
-    pool = UniformPool("train", dataset, block=block, kernels=kernels).set_phase("train")
-    batch = a_batch(dataset)
-    query = scorer.encode(batch)
-    with torch.no_grad():
-        negatives = rule.choose(pool.draw(batch["user_id"], 20), query)
-
-    fused = scorer.loss(batch, query, negatives, None)
+def test_fused_gradient_is_autograds(case, rule, block):
+    query = case.scorer.encode(case.batch)
+    negatives = case.negatives(query, rule, block=block)
+    assert not negatives.weights.requires_grad
+    fused = case.scorer.loss(case.batch, query, negatives, None)
     fused.backward()
-    grads = [p.grad.clone() for p in model.parameters()]
-    model.zero_grad()
-    composed = composed_loss(model, batch, negatives)
-    composed.backward()
-    torch.testing.assert_close(fused, composed, rtol=1e-5, atol=1e-5)
-    for parameter, grad in zip(model.parameters(), grads):
+    grads = [p.grad.clone() for p in case.model.parameters()]
+    case.model.zero_grad()
+    expected = reference_loss(case, negatives)
+    expected.backward()
+    torch.testing.assert_close(fused, expected, rtol=1e-5, atol=1e-5)
+    for parameter, grad in zip(case.model.parameters(), grads):
         assert grad.dtype == torch.float32
         torch.testing.assert_close(grad, parameter.grad, rtol=1e-5, atol=1e-5)
 
 
-def test_no_gradient_flows_through_the_weights(model_and_data, kernels):
-    model, dataset = model_and_data
-    scorer = make_scorer(model, dataset, kernels)
-    pool = UniformPool("train", dataset, kernels=kernels).set_phase("train")
-    batch = a_batch(dataset)
-    query = scorer.encode(batch)
-    with torch.no_grad():
-        negatives = SoftmaxV(1.0).choose(pool.draw(batch["user_id"], 20), query)
-    assert not negatives.weights.requires_grad
+def test_the_loss_is_the_one_that_is_named(tiny, kernels):
+    case = Case(tiny, "BPR", kernels, reg_weight=0.0)
+    case.scorer.pair_loss = Hinge(margin=0.5)
+    query = case.scorer.encode(case.batch)
+    negatives = case.negatives(query, rules.Uniform())
+    r_ci, r_cj = query.pair_scores(negatives.candidates)
+    expected = (0.5 - r_ci[:, None] + r_cj).clamp(min=0).mean()
+    torch.testing.assert_close(case.scorer.loss(case.batch, query, negatives, None), expected)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=str)
 def test_gradients_of_single_rows_are_those_of_whole_tables(tiny, kernels, rule):
     """As sparse_adam takes them, regulariser included."""
-    config, train_data, *_ = prepare("BPR", **tiny)
-    dataset, batch = train_data._dataset, a_batch(train_data._dataset)
-    model = config.model_class(config, dataset)
-    scorer = make_scorer(model, dataset, kernels, reg_weight=0.1)
-    pool = UniformPool("train", dataset, kernels=kernels).set_phase("train")
-    with torch.no_grad():
-        negatives = rule.choose(pool.draw(batch["user_id"], 20), scorer.encode(batch))
+    case = Case(tiny, "BPR", kernels)
+    model, batch, scorer = case.model, case.batch, case.scorer
+    negatives = case.negatives(scorer.encode(batch), rule)
     grads = []
     for sparse in (False, True):
         model.zero_grad()
@@ -105,113 +118,91 @@ def test_gradients_of_single_rows_are_those_of_whole_tables(tiny, kernels, rule)
         torch.testing.assert_close(sparse, dense, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("require_pow", [True, False])
-def test_with_one_negative_the_loss_is_recboles_own(tiny, kernels, require_pow):
-    for name in ("BPR", "LightGCN"):
-        settings = {"reg_weight": 0.1, "require_pow": require_pow} if name == "LightGCN" else {}
-        config, train_data, *_ = prepare(name, **tiny, **settings)
-        model = config.model_class(config, train_data._dataset)
-        for table in (model.user_embedding, model.item_embedding):
-            torch.nn.init.normal_(table.weight, std=0.3)
-        batch = a_batch(train_data._dataset)
-        scorer = make_scorer(model, train_data._dataset, kernels)
-        query = scorer.encode(batch)
-        pool = UniformPool("train", train_data._dataset, kernels=kernels).set_phase("train")
-        negatives = Uniform().choose(pool.draw(batch["user_id"], 1), query)
-        ours = scorer.loss(batch, query, negatives, None)
-        batch["neg_item_id"] = negatives.ids[:, 0].long()
-        torch.testing.assert_close(ours, model.calculate_loss(batch).squeeze(), rtol=1e-5, atol=1e-5)
+@pytest.mark.parametrize("settings", [{}, {"require_pow": True}, {"require_pow": False}], ids=str)
+def test_with_one_negative_the_loss_is_recboles_own(tiny, kernels, settings):
+    """RecBole's BPR has no reg_weight; LightGCN's may be of squares or of norms."""
+    name = "LightGCN" if settings else "BPR"
+    case = Case(tiny, name, kernels, reg_weight=0.1 if settings else 0.0, **settings)
+    query = case.scorer.encode(case.batch)
+    negatives = case.negatives(query, rules.Uniform(), N=1)
+    ours = case.scorer.loss(case.batch, query, negatives, None)
+    case.batch["neg_item_id"] = negatives.ids[:, 0].long()
+    theirs = case.model.calculate_loss(case.batch).squeeze()
+    torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
 
 
 def test_lightgcn_vectors_and_their_gradient_are_recboles(tiny, kernels):
-    config, train_data, *_ = prepare("LightGCN", **tiny)
-    model = config.model_class(config, train_data._dataset)
-    ours = LightGCNScorer(model, train_data._dataset, kernels).vectors()
-    theirs = model.forward()
+    case = Case(tiny, "LightGCN", kernels)
+    ours, theirs = case.scorer.vectors(), case.model.forward()
     weights = [torch.randn_like(x) for x in theirs]
     gradients = []
     for tables in (ours, theirs):
-        model.zero_grad()
+        case.model.zero_grad()
         sum((w * x).sum() for w, x in zip(weights, tables)).backward()
-        gradients.append([p.grad.clone() for p in model.parameters()])
+        gradients.append([p.grad.clone() for p in case.model.parameters()])
     for a, b in zip([*ours, *gradients[0]], [*theirs, *gradients[1]]):
         torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-5)
 
 
 def test_a_step_propagates_once(tiny, kernels, monkeypatch):
-    from recbole_hns.models import propagation
-
-    config, train_data, *_ = prepare("LightGCN", **tiny)
-    model = config.model_class(config, train_data._dataset)
-    calls = []
-    original = propagation._mean_of_layers
+    case = Case(tiny, "LightGCN", kernels)
+    calls, original = [], propagation._mean_of_layers
     monkeypatch.setattr(propagation, "_mean_of_layers", lambda *a: (calls.append(1), original(*a))[1])
-    monkeypatch.setattr(model, "forward", lambda: pytest.fail("a second propagation"))
-    scorer = make_scorer(model, train_data._dataset, kernels)
-    pool = UniformPool("train", train_data._dataset, kernels=kernels).set_phase("train")
-    batch = a_batch(train_data._dataset)
-    query = scorer.encode(batch)
-    negatives = DNS(2).choose(pool.draw(batch["user_id"], 10), query)
-    loss = scorer.loss(batch, query, negatives, None)
+    monkeypatch.setattr(case.model, "forward", lambda: pytest.fail("a second propagation"))
+    query = case.scorer.encode(case.batch)
+    negatives = case.negatives(query, rules.DNS(M=2))
+    loss = case.scorer.loss(case.batch, query, negatives, None)
     assert len(calls) == 1
     loss.backward()
     assert len(calls) == 2  # the backward pass
 
 
 def test_stale_propagated_embeddings_are_dropped_when_training_goes_on(tiny, kernels):
-    config, train_data, *_ = prepare("LightGCN", **tiny)
-    model = config.model_class(config, train_data._dataset)
-    model.full_sort_predict(a_batch(train_data._dataset))
-    assert model.restore_user_e is not None
-    make_scorer(model, train_data._dataset, kernels).encode(a_batch(train_data._dataset))
-    assert model.restore_user_e is None
-
-
-def test_any_model_scores_through_predict_as_the_fast_path_does(model_and_data, kernels):
-    model, dataset = model_and_data
-    batch = a_batch(dataset)
-    pool = UniformPool("train", dataset, kernels=kernels).set_phase("train")
-    candidates = pool.draw(batch["user_id"], 15)
-    fast, slow = make_scorer(model, dataset, kernels).encode(batch), PredictQuery(model, batch)
-    with torch.no_grad():
-        torch.testing.assert_close(slow.score(candidates), fast.score(candidates))
-        torch.testing.assert_close(slow.positive_scores(), fast.positive_scores())
-        torch.testing.assert_close(slow.top(candidates, 3)[1], fast.top(candidates, 3)[1])
-
-
-def test_predict_in_pieces_gives_the_same_scores(model_and_data, kernels, monkeypatch):
-    model, dataset = model_and_data
-    batch = a_batch(dataset)
-    pool = UniformPool("train", dataset, kernels=kernels).set_phase("train")
-    candidates = pool.draw(batch["user_id"], 15)
-    with torch.no_grad():
-        whole = PredictQuery(model, batch).score(candidates)
-        monkeypatch.setattr("recbole_hns.models.scorers.PREDICT_ROWS", 40)
-        torch.testing.assert_close(PredictQuery(model, batch).score(candidates), whole)
+    case = Case(tiny, "LightGCN", kernels)
+    case.model.full_sort_predict(case.batch)
+    assert case.model.restore_user_e is not None
+    case.scorer.encode(case.batch)
+    assert case.model.restore_user_e is None
 
 
 def test_own_loss_gets_the_negatives_drawn_from_p(tiny, kernels, generator):
+    """GCMC's own loss with the one negative that weighs; the items' features come along."""
+    init_seed(7, True)
     config, train_data, *_ = prepare("GCMC", **tiny)
     dataset = train_data._dataset
     model = config.model_class(config, dataset)
-    scorer = make_scorer(model, dataset, kernels)
-    assert isinstance(scorer, OwnLossScorer)
-    pool = UniformPool("train", dataset, kernels=kernels).set_phase("train")
-    batch = a_batch(dataset)
-    candidates = pool.draw(batch["user_id"], 6)
+    scorer = scorer_of(type(model))(model, dataset, kernels)
+    batch = dataset[torch.arange(50)]
+    ids = torch.randint(1, dataset.item_num, (50, 6), generator=generator, dtype=torch.int32)
     weights = torch.zeros(50, 6)
     weights[:, 4] = 1.0
-    loss = scorer.loss(batch, scorer.encode(batch), Negatives(candidates, weights), generator)
-    assert (batch["neg_item_id"] == candidates.ids[:, 4]).all()
-    assert torch.isfinite(loss)
+    init_seed(9, True)
+    loss = scorer.loss(batch, scorer.encode(batch), Negatives(Candidates(ids), weights), generator)
+    assert batch["neg_item_id"].tolist() == ids[:, 4].tolist()
+    init_seed(9, True)
+    torch.testing.assert_close(loss, model.calculate_loss(batch))
 
 
-def test_a_subclass_with_a_loss_of_its_own_is_not_taken_for_its_parent(tiny, kernels):
+def test_lightgcn_scorers_vectors_are_of_users_and_items(tiny, kernels):
+    case = Case(tiny, "LightGCN", kernels)
+    assert isinstance(case.scorer, LightGCNScorer)
+    users, items = case.scorer.vectors()
+    assert (users.shape, items.shape) == ((41, 16), (case.dataset.item_num, 16))
+
+
+def test_a_model_of_ones_own_is_not_taken_for_its_parent(tiny, kernels):
+    """Its loss may be another: +1 here."""
+
     class Mine(BPR):
         def calculate_loss(self, interaction):
             return super().calculate_loss(interaction) + 1
 
-    config, train_data, *_ = prepare("BPR", **tiny)
-    dataset = train_data._dataset
-    assert isinstance(make_scorer(Mine(config, dataset), dataset, kernels), OwnLossScorer)
-    assert isinstance(make_scorer(BPR(config, dataset), dataset, kernels), MFScorer)
+    case = Case(tiny, "BPR", kernels, reg_weight=0.0)
+    mine = Mine(case.config, case.dataset)
+    mine.load_state_dict(case.model.state_dict())
+    query = case.scorer.encode(case.batch)
+    negatives = case.negatives(query, rules.Uniform(), N=1)
+    theirs = case.scorer.loss(case.batch, query, negatives, None)
+    scorer = scorer_of(Mine)(mine, case.dataset, kernels)
+    own = scorer.loss(case.batch, scorer.encode(case.batch), negatives, torch.Generator())
+    torch.testing.assert_close(own, theirs + 1)

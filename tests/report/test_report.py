@@ -1,40 +1,17 @@
 """Tables and figures from result.json alone."""
 
-import json
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.stats import ttest_ind
+from report_runs import table_rows, write_run
 
 from recbole_hns import run_recbole_hns
 from recbole_hns.cli.main import main
-from recbole_hns.report import _strategies
-from recbole_hns.report.collect import best_settings, collect, sweeps
-
-
-def write_run(folder, sampler, seed, test, score=0.1, dataset="d", model="BPR", config=None, **settings):
-    """A result.json as a run writes it, cut down to what a report reads."""
-    values = [*settings.values(), *(config or {}).values()]
-    folder = Path(folder) / f"{sampler}-{seed}-{'-'.join(map(str, values))}-{dataset}"
-    folder.mkdir(parents=True)
-    valid = {name: value / 2 for name, value in (test or {"ndcg@10": score}).items()}
-    record = {
-        "format": 1,
-        "model": model,
-        "dataset": dataset,
-        "sampler": {"sampler": sampler, **settings, "hns_backend": "auto"},
-        "seed": seed,
-        "valid_metric": "NDCG@10",
-        "valid_metric_bigger": True,
-        "best": {"epoch": 3, "score": score, "valid": valid},
-        "test": test,
-        "epochs": [],
-        "seconds": 1.0,
-        "config": {"learning_rate": 0.001, "weight_decay": 0.0, **(config or {})},
-    }
-    (folder / "result.json").write_text(json.dumps(record))
+from recbole_hns.report.groups import best_settings, collect
+from recbole_hns.report.sections import make_sections
+from recbole_hns.report.sweeps import effect_curves, sweeps
 
 
 def three_methods(folder="runs"):
@@ -52,17 +29,14 @@ def three_methods(folder="runs"):
     return values
 
 
-def test_the_table_has_best_bold_second_underlined_and_states_p():
+def test_the_table_has_best_bold_and_second_underlined():
     values = three_methods()
     assert main(["report", "runs", "--output=out"]) == 0
-    table = Path("out/table.md").read_text()
-    rows = {line.split("|")[1].strip(): line for line in table.splitlines() if line.startswith("| ")}
+    rows, _ = table_rows()
     mean, std = values["dns"].mean(), values["dns"].std(ddof=1)
-    assert f"**{mean:.4f} ± {std:.4f}**\\*\\*" in rows["DNS(5, 200)"]
-    assert f"<u>{values['softmax_v'].mean():.4f}" in rows["Softmax-v(1, 200)"]
-    assert "**" not in rows["BPR"]
-    p = ttest_ind(values["dns"], values["softmax_v"], equal_var=False).pvalue
-    assert f"d NDCG@10 p = {p:.2g}" in table
+    assert rows["DNS(5, 200)"][0] == f"**{mean:.4f} ± {std:.4f}**\\*\\*"
+    assert rows["Softmax-v(1, 200)"][0].startswith(f"<u>{values['softmax_v'].mean():.4f}")
+    assert "*" not in rows["BPR"][0]
     latex = Path("out/table.tex").read_text()
     assert f"\\textbf{{{mean:.4f} $\\pm$ {std:.4f}**}}" in latex
     assert latex.count("\\\\") == 5
@@ -119,6 +93,9 @@ def test_a_setting_that_was_varied_alone_is_a_sweep_with_its_maximum():
     write_run("runs", "dns", 0, {"ndcg@10": 0.1, "ndcg@50": 0.1, "recall@10": 0.1}, M=1, N=50)
     (sweep,) = sweeps(collect([Path("runs")]))
     assert (sweep.key, sweep.values) == ("M", [1, 5, 20])
+    curves = {(c.metric, c.K): c for c in effect_curves(sweep, ["ndcg@10", "ndcg@50", "recall@10"])}
+    assert curves["NDCG", 10].y == pytest.approx([1 / 3, 1, 2 / 3])
+    assert [curve.best for curve in curves.values()] == [1, 1, 0]
     main(["report", "runs", "--output=out"])
     assert Path("out/effect-MF-d-dns-M.png").stat().st_size > 10_000
     page = Path("out/report.html").read_text()
@@ -151,6 +128,24 @@ def test_runs_with_another_schedule_are_other_settings():
     assert [len(group.runs) for group in collect([Path("runs")])] == [1, 1]
 
 
+def test_any_method_has_a_row_whatever_it_is_called_and_has_set():
+    write_run("runs", "softmax", 0, {"ndcg@10": 0.1}, tau=0.5, N=200)
+    write_run("runs", "my_rule", 0, {"ndcg@10": 0.2}, heat=[1, 2])
+    write_run("runs", "softmax_v", 0, {"ndcg@10": 0.3}, rho=0.5, N=200)
+    labels = [group.label for group in best_settings(collect([Path("runs")]))]
+    assert labels == ["Softmax", "Softmax-v(0.5, 200)", "my_rule"]
+
+
+def test_a_setting_that_differs_between_data_sets_is_left_out_of_the_row():
+    for dataset, M in (("one", 5), ("two", 10)):
+        write_run("runs", "dns", 0, {"ndcg@10": 0.2}, dataset=dataset, M=M, N=200)
+        write_run("runs", "dns", 0, {"ndcg@10": 0.1}, dataset=dataset, M=1, N=20 * M)
+    main(["report", "runs", "--output=out"])
+    rows, _ = table_rows()
+    assert rows["DNS"] == ["**0.2000**", "**0.2000**"]
+    assert rows["DNS, M = 1"] == ["<u>0.1000</u>", "<u>0.1000</u>"]
+
+
 def test_the_original_dns_has_a_row_beside_the_controllable_one():
     for M, score in ((1, 0.1), (5, 0.3), (10, 0.2)):
         write_run("runs", "dns", 0, {"ndcg@10": score}, score=score, M=M, N=200)
@@ -170,16 +165,18 @@ def test_bars_compare_refits_with_refits():
     for sampler, settings in (("uniform", {"N": 1}), ("dns", {"M": 5, "N": 200})):
         for refit in (False, True):
             write_run("runs", sampler, 0, {"ndcg@10": 0.2}, config={"refit": refit}, **settings)
-    ((_, compared),) = _strategies(best_settings(collect([Path("runs")])))
-    assert [group.label for group in compared] == ["BPR, refit", "DNS(5, 200), refit"]
+    (section,) = make_sections(collect([Path("runs")]))
+    (strategies,) = section.strategies
+    assert [group.label for group in strategies.groups] == ["BPR, refit", "DNS(5, 200), refit"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["nowhere"], "does not exist"),
-        (["empty"], "holds no result.json"),
-        (["runs", "--metrics=ndcg@99"], "ndcg@99 is not in every run: they have ndcg@10"),
+        (["empty"], "holds no result.json and no runs.jsonl"),
+        (["runs", "--metrics=ndcg@99"], "metric ndcg@99 is in no run: they have ndcg@10."),
+        (["runs", "--ours=nothing"], "ours=nothing is no sampler of these runs"),
         (["broken/result.json"], "cannot be read as a result"),
         ([], "RUNS"),
     ],

@@ -27,6 +27,16 @@ def test_more_positions_than_items_are_refused(tiny):
     assert "opauc_k=61" in refusal(tiny, metrics=["MRR", "OPAUC"], opauc_k=[61])
 
 
+def test_columns_that_are_missing_are_told_by_their_setting(tiny):
+    """The last is dropped after the split: with a knowledge-aware model RecBole does not notice."""
+    by_time = {"eval_args": {"order": "TO", "split": {"RS": [8, 1, 1]}}}
+    assert "order=TO needs TIME_FIELD=timestamp" in refusal(tiny, **by_time)
+    only_users = {"load_col": {"inter": ["user_id", "timestamp"]}}
+    assert "data set tiny cannot be loaded" in refusal(tiny, **only_users)
+    dropped = {"unused_col": {"inter": ["item_id"]}}
+    assert "unused_col={'inter': ['item_id']} drops ITEM_ID_FIELD=item_id" in refusal(tiny, **dropped)
+
+
 def test_what_no_machine_holds_is_refused(tiny, monkeypatch):
     monkeypatch.setattr("psutil.virtual_memory", lambda: type("Memory", (), {"total": 10**6}))
     assert "embedding_size=1000 needs 0 GB of memory for 101 users and items" in refusal(
@@ -73,7 +83,7 @@ def test_the_rehearsal_changes_no_result(tiny, monkeypatch):
         return run_recbole_hns("SGL", "tiny", config_dict={**tiny, **QUICK, "epochs": 2})["test_result"]
 
     with_it = result()
-    monkeypatch.setattr("recbole_hns.runs.run.rehearse", lambda *_: None)
+    monkeypatch.setattr("recbole_hns.runs.pipeline.rehearse", lambda *_: None)
     assert result() == with_it
 
 

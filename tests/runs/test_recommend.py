@@ -7,7 +7,7 @@ import pytest
 import torch
 from conftest import random_pairs, write_inter
 
-from recbole_hns import run_recbole_hns
+from recbole_hns import load, run_recbole_hns
 from recbole_hns.cli.main import main
 from recbole_hns.runs import recommend as module
 from recbole_hns.runs.recommend import recommend
@@ -16,9 +16,7 @@ SMALL = {"epochs": 2, "sampler": "dns", "N": 10, "M": 2, "learning_rate": 0.05, 
 SEQUENTIAL = {
     "load_col": {"inter": ["user_id", "item_id", "timestamp"]},
     "MAX_ITEM_LIST_LENGTH": 8,
-    "n_layers": 1,
     "hidden_size": 8,
-    "inner_size": 8,
 }
 
 
@@ -41,11 +39,8 @@ def test_lists_hold_the_best_scores_without_what_the_user_took(tiny, capsys):
     assert list(rows[0]) == ["user", "item", "rank", "score"]
     assert [row["user"] for row in rows] == ["u7"] * 5 + ["u3"] * 5
     # By hand: the model's dot products, over the items of the file that the user did not take.
-    from recbole_hns.runs.artifact import find_model, load_trained
-
-    trained = load_trained(*find_model(file))
-    data = trained.dataset
-    state = trained.state["state_dict"]
+    trained = load(file)
+    data, state = trained.data, trained.state["state_dict"]
     for user in ("u7", "u3"):
         taken = {item for who, item in random_pairs() if who == user}
         assert len(taken) == 10
@@ -88,17 +83,17 @@ def test_a_user_with_few_items_left_gets_those(tmp_path):
     assert {row.item for row in rows} == {"i18", "i19"}
 
 
-@pytest.mark.parametrize("model", ["SASRec", "GRU4Rec"])
-def test_a_sequential_model_goes_on_from_the_whole_sequence(tiny, model):
-    file = train(tiny, model, **SEQUENTIAL, embedding_size=8)
+@pytest.mark.parametrize(
+    ("model", "own"),
+    [("SASRec", {"n_layers": 1, "inner_size": 8}), ("GRU4Rec", {"embedding_size": 8})],
+)
+def test_a_sequential_model_goes_on_from_the_whole_sequence(tiny, model, own):
+    file = train(tiny, model, **SEQUENTIAL, **own)
     users = ["u5", "u30", "u2"]
     rows = list(recommend(file, users, k=3))
     assert [row.user for row in rows] == [user for user in users for _ in range(3)]
-    from recbole_hns.runs.artifact import find_model, load_trained
-
-    trained = load_trained(*find_model(file))
-    data = trained.dataset
-    network = trained.model(trained.split()[0]._dataset)
+    trained = load(file)
+    data, network = trained.data, trained.model
     for user in users:
         taken = [item for who, item in random_pairs() if who == user]  # in the order of time
         sequence = torch.tensor([data.token2id("item_id", item) for item in taken[-8:]])[None]

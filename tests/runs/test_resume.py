@@ -29,7 +29,7 @@ from recbole_hns.cli.main import main
 from recbole_hns.runs.evaluate import evaluate
 from recbole_hns.runs.recommend import recommend
 from recbole_hns.runs.result import read_result
-from recbole_hns.sampling import SAMPLERS
+from recbole_hns.sampling.methods import all_methods
 from recbole_hns.training.stopping import RunStopped, StopRequest
 
 SEQUENTIAL = {
@@ -48,15 +48,21 @@ def without_rays_handler():
 
 
 def run_here(folder, data_path, sampler, model="MF", **settings):
-    run_recbole_hns(
-        model, "tiny", sampler, config_dict=settings_for(sampler, data_path, folder, **settings)
-    )
+    settings = of_model(model, settings_for(sampler, data_path, folder, **settings))
+    run_recbole_hns(model, "tiny", sampler, config_dict=settings)
     return what_is_left(folder)
+
+
+def of_model(model, settings):
+    """Without what the model has under another name."""
+    return {
+        key: value for key, value in settings.items() if (model, key) != ("SASRec", "embedding_size")
+    }
 
 
 def stop_at(kind, count, folder, data_path, sampler="dns", model="MF", signum=signal.SIGINT, **more):
     """A run that gets a signal at a moment; what it raises."""
-    settings = settings_for(sampler, data_path, folder, **more)
+    settings = of_model(model, settings_for(sampler, data_path, folder, **more))
     moment = at_moment(kind, count, lambda: signal.raise_signal(signum))
     with moment, pytest.raises(RunStopped) as stop:
         run_recbole_hns(model, "tiny", sampler, config_dict=settings)
@@ -141,7 +147,7 @@ def test_twenty_kills_at_random_moments_leave_no_trace(tmp_path, tiny):
 # ----------------------------------------------------------------------------------- signals
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("sampler", all_methods())
 def test_a_run_stopped_in_the_middle_of_an_epoch_ends_as_if_never_stopped(tmp_path, tiny, sampler):
     whole = run_here(tmp_path / "whole", tiny["data_path"], sampler)
     stop = stop_at("batch", 13, tmp_path / "stopped", tiny["data_path"], sampler)
@@ -394,3 +400,74 @@ def test_a_run_without_its_best_model_is_refused(stopped):
             file.unlink()
     with pytest.raises(Error, match="without its best model"):
         run_recbole_hns(resume=stopped)
+
+
+# ----------------------------------------------------------------------------------- its own file
+
+OWN = """
+sampler: dns
+learning_rate: 5e-2
+weight_decay: 1e-3
+eval_args: {split: {RS: [8, 1, 1]}, mode: full}
+clip_grad_norm: {max_norm: 5}
+topk: 10
+metrics: [NDCG, Recall]
+valid_metric: ndcg@10
+user_inter_num_interval: "[1,50]"
+n_layers: 2
+mlp_hidden_size: [64, 32]
+"""
+
+
+@pytest.fixture
+def with_file(tmp_path, tiny):
+    """The last state of a run that was begun with a property file, and stopped."""
+    settings = settings_for("dns", tiny["data_path"], tmp_path / "run")
+    for key in ("learning_rate", "valid_metric"):
+        settings.pop(key)
+    Path("own.yaml").write_text(OWN)
+    moment = at_moment("batch", 13, lambda: signal.raise_signal(signal.SIGINT))
+    with moment, pytest.raises(RunStopped) as stop:
+        run_recbole_hns("MF", "tiny", config_file_list=["own.yaml"], config_dict=settings)
+    return stop.value.checkpoint
+
+
+def test_a_run_goes_on_with_its_own_file(with_file, tmp_path):
+    """Before, 5e-2 was a number when the run began and a word when it went on: a contradiction."""
+    assert main([f"--resume={with_file}", "--config_files=own.yaml"]) == 0
+    (file,) = tmp_path.glob("run/results/*/result.json")
+    assert read_result(file)["config"]["learning_rate"] == 0.05
+    assert epochs_of(tmp_path / "run") == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "--learning_rate=5e-2",
+        "--learning_rate=0.05",
+        "--weight_decay=1e-3",
+        "--topk=[10]",
+        "--metrics=NDCG,Recall",
+        "--eval_args={'split': {'RS': [8, 1, 1]}}",
+        "--user_inter_num_interval=[1,50]",
+        "--result_dir=~",
+        "--epochs=5",
+    ],
+)
+def test_every_form_of_a_value_agrees_with_itself(with_file, said):
+    assert main([f"--resume={with_file}", said]) == 0
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "--learning_rate=5e-3",
+        "--eval_args={'split': {'RS': [7, 2, 1]}}",
+        "--clip_grad_norm=~",
+        "--refit=true",
+        "--user_inter_num_interval=[1,51]",
+    ],
+)
+def test_another_value_is_a_contradiction(with_file, said, capsys):
+    assert main([f"--resume={with_file}", said]) == 2
+    assert said[2:].partition("=")[0] + "=" in capsys.readouterr().err

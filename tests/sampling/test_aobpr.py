@@ -7,8 +7,7 @@ import pytest
 import torch
 from conftest import fits, negatives_of, query_for, sampler_for
 
-from recbole_hns.sampling.pools import _draw_tables
-from recbole_hns.sampling.positives import Positives
+from recbole_hns.sampling import Method, Positives, World, pools, rules
 
 AOBPR = {"sampler": "aobpr", "lam": 6.0}
 
@@ -39,10 +38,11 @@ def test_negatives_follow_factor_and_rank(tiny, backend, user):
     sampler = sampler_for(tiny, backend, N=4, **AOBPR)
     users = torch.full((10_000,), user)
     query = query_for(sampler, users)
-    assert (query.context[user] < 0).any()
-    assert (query.context[user] > 0).any()
-    drawn = np.bincount(sampler.select(users, query).ids.flatten(), minlength=sampler.pool.item_num)
-    p = exact_distribution(query.context[user], query.items, 6.0)
+    v = query.vectors
+    assert (v.context[user] < 0).any()
+    assert (v.context[user] > 0).any()
+    drawn = np.bincount(sampler.select(users, query).ids.flatten(), minlength=sampler.world.n_items)
+    p = exact_distribution(v.context[user], v.items, 6.0)
     negatives = negatives_of(sampler, user)
     assert drawn.sum() == drawn[negatives].sum()
     assert fits(drawn[negatives], p[negatives] / p[negatives].sum() * drawn.sum())
@@ -52,19 +52,19 @@ def test_negatives_follow_factor_and_rank(tiny, backend, user):
 def test_ranks_are_geometric(tiny, lam):
     sampler = sampler_for(tiny, sampler="aobpr", lam=lam)
     query = query_for(sampler, torch.tensor([1]))
-    sampler.renew(query.items)
-    ranks = np.bincount(sampler.draw_ranks(50_000, 20), minlength=20)
+    sampler.source.renew(query.vectors.items)
+    ranks = np.bincount(sampler.source.draw_ranks(50_000, 20), minlength=20)
     p = np.exp(-np.arange(20) / lam)
     assert fits(ranks, p / p.sum() * 50_000)
 
 
 def test_the_order_is_renewed_every_n_log_n_draws_and_every_epoch(tiny):
     sampler = sampler_for(tiny, N=1, **AOBPR)
-    n_items = sampler.pool.item_num - 1
+    n_items = sampler.world.n_items - 1
     users = torch.arange(1, 41)
     renewals = []
-    original = sampler.renew
-    sampler.renew = lambda items: (renewals.append(1), original(items))
+    original = sampler.source.renew
+    sampler.source.renew = lambda items: (renewals.append(1), original(items))[1]
     query = query_for(sampler, users)
     for _ in range(math.ceil(n_items * math.log(n_items) / 40)):
         sampler.select(users, query)
@@ -76,13 +76,24 @@ def test_the_order_is_renewed_every_n_log_n_draws_and_every_epoch(tiny):
     assert len(renewals) == 3
 
 
-def test_a_user_with_one_negative_gets_it(tiny, backend):
+def test_a_user_with_one_negative_gets_it(backend):
     """However low it ranks: the draw ends."""
-    sampler = sampler_for(tiny, backend, sampler="aobpr", lam=0.5)
-    only, n_items = 9, sampler.pool.item_num
+    only, n_items = 9, 60
     taken = np.setdiff1d(np.arange(1, n_items), [only])
-    everything = Positives(np.ones_like(taken), taken, sampler.pool.user_num, n_items)
-    sampler.pool.tables = _draw_tables(everything, None)
+    everything = Positives(np.ones_like(taken), taken, 3, n_items)
+    method = Method(pools.AOBPR(lam=0.5), rules.Uniform(), N=1)
+    sampler = method.open(World(everything, hns_backend=backend))
     users = torch.tensor([1, 1, 1])
-    query = query_for(sampler, users)
-    assert sampler.select(users, query).ids.tolist() == [[only]] * 3
+    assert sampler.select(users, query_for(sampler, users)).ids.tolist() == [[only]] * 3
+
+
+def test_a_resumed_epoch_goes_on_with_the_order_it_began_with(tiny):
+    """The order is that of the vectors at the last renewal, not of those at the checkpoint."""
+    first, second = (sampler_for(tiny, N=1, **AOBPR) for _ in range(2))
+    users = torch.arange(1, 41)
+    first.select(users, query_for(first, users, seed=1))
+    later = query_for(first, users, seed=2)
+    second.load_state_dict(first.state_dict())
+    assert second.source.drawn == 40
+    second.generator.set_state(first.generator.get_state())
+    assert torch.equal(first.select(users, later).ids, second.select(users, later).ids)

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from conftest import fits, negatives_of, query_for, sampler_for
 
-from recbole_hns.sampling.irgan import policy_gradient
+from recbole_hns.sampling.rules.irgan import policy_gradient
 
 IRGAN = {"sampler": "irgan", "N": 20, "generator_size": 6}
 
@@ -36,9 +36,9 @@ def test_negatives_follow_the_generators_softmax(tiny, backend):
     users = torch.full((2000,), 5)
     sampler.tables[0][5] *= 3
     query = query_for(sampler, users)
-    drawn = np.bincount(sampler.select(users, query).ids[:, 0], minlength=sampler.pool.item_num)
+    drawn = np.bincount(sampler.select(users, query).ids[:, 0], minlength=sampler.world.n_items)
     negatives = negatives_of(sampler, 5)
-    logits = (sampler.tables[1][negatives] @ sampler.tables[0][5]).double() / sampler.method.tau
+    logits = (sampler.tables[1][negatives] @ sampler.tables[0][5]).double() / sampler.rule.tau
     expected = torch.softmax(logits, dim=0).numpy() * 2000
     assert fits(drawn[negatives], expected)
 
@@ -51,9 +51,7 @@ def test_the_generator_learns_what_the_model_ranks_wrongly(tiny, backend):
 
     def reward():
         negatives = sampler.select(users, query)
-        return float(
-            torch.nn.functional.softplus(negatives.scores[:, 0] - query.positive_scores()).mean()
-        )
+        return float(torch.nn.functional.softplus(negatives.r_cj[:, 0] - query.r_ci).mean())
 
     before = np.mean([reward() for _ in range(5)])
     for _ in range(200):
@@ -68,13 +66,13 @@ def test_a_step_is_adam_on_the_expected_reward(tiny, backend):
     users = torch.tensor([1, 1, 2, 9])
     query = query_for(sampler, users)
     sampler.start_epoch(4)
-    candidates = sampler.candidates(users, query)
+    candidates = sampler.source.draw(users, 20, query)
     sampler.start_epoch(4)
     negatives = sampler.select(users, query)
     tables = [table.clone().requires_grad_() for table in sampler.tables]
     g = (tables[0][users][:, None, :] * tables[1][candidates.ids.long()]).sum(dim=2)
-    p = torch.softmax(g / sampler.method.tau, dim=1)
-    reward = torch.nn.functional.softplus(negatives.scores[:, 0] - query.positive_scores())
+    p = torch.softmax(g / sampler.rule.tau, dim=1)
+    reward = torch.nn.functional.softplus(negatives.r_cj[:, 0] - query.r_ci)
     baseline = torch.stack([(reward.sum() - r) / 3 for r in reward])
     chosen = (candidates.ids == negatives.ids).int().argmax(dim=1)
     log_p = p.log()[torch.arange(4), chosen]
@@ -91,7 +89,7 @@ def test_the_state_holds_generator_and_optimiser(tiny):
     first.select(users, query)
     assert not torch.equal(first.tables[0], second.tables[0])
     second.load_state_dict(copy.deepcopy(first.state_dict()))
-    second.seed = first.seed
+    second.world.seed = first.world.seed
     for sampler in (first, second):
         sampler.start_epoch(1)
         sampler.select(users, query)

@@ -7,16 +7,18 @@ import pytest
 import torch
 from conftest import fits, negatives_of, query_for, sampler_for
 
-from recbole_hns.kernels.tree import build_tree
+from recbole_hns.kernels import build_tree
 
 KERNEL = {"sampler": "kernel", "kernel_alpha": 3.0, "N": 8}
 
 
 def exact_distribution(sampler, query, user, alpha):
     """q(j | c) = K(h, w_j) / Σ K over the user's negatives, by a loop."""
-    K = np.zeros(sampler.pool.item_num)
+    K = np.zeros(sampler.world.n_items)
     for j in negatives_of(sampler, user):
-        dot = sum(float(a) * float(b) for a, b in zip(query.context[user], query.items[j]))
+        dot = sum(
+            float(a) * float(b) for a, b in zip(query.vectors.context[user], query.vectors.items[j])
+        )
         K[j] = alpha * dot**2 + 1
     return K / K.sum()
 
@@ -28,7 +30,7 @@ def test_draws_follow_the_kernel_over_the_users_negatives(tiny, backend, d):
     for user in (1, 17):
         users = torch.full((4000,), user)
         query = query_for(sampler, users, d=d, scale=d**-0.25)
-        candidates = sampler.candidates(users, query)
+        candidates = sampler.source.draw(users, 8, query)
         q = exact_distribution(sampler, query, user, 3.0)
         drawn = np.bincount(candidates.ids.flatten(), minlength=len(q))
         assert drawn[q == 0].sum() == 0
@@ -40,9 +42,10 @@ def test_positives_that_hold_nearly_all_of_the_mass_are_still_left_out(tiny, bac
     sampler = sampler_for(tiny, backend, **KERNEL)
     users = torch.full((2000,), 4)
     query = query_for(sampler, users)
-    taken = torch.from_numpy(sampler.pool.used_ids.row(4)).long()
-    query.items[taken] = 300 * query.context[4]  # K some 10⁶ times that of the others
-    candidates = sampler.candidates(users, query)
+    v = query.vectors
+    taken = torch.from_numpy(sampler.world.positives.row(4)).long()
+    v.items[taken] = 300 * v.context[4]  # K some 10⁶ times that of the others
+    candidates = sampler.source.draw(users, 8, query)
     q = exact_distribution(sampler, query, 4, 3.0)
     drawn = np.bincount(candidates.ids.flatten(), minlength=len(q))
     assert drawn[q == 0].sum() == 0
@@ -54,7 +57,7 @@ def test_a_node_holds_the_mass_of_the_items_below_it():
     torch.manual_seed(0)
     items = torch.randn(100, 3)
     h = torch.randn(3)
-    tree = build_tree(items, alpha=2.0)
+    tree = build_tree(items, 2.0, 1)
     phi = torch.stack([h[a] * h[b] for a in range(3) for b in range(a, 3)])
     for node in range(1, 2 * tree.L):
         level = int(math.log2(node))
@@ -67,7 +70,7 @@ def test_a_node_holds_the_mass_of_the_items_below_it():
 
 @pytest.mark.parametrize(("n", "d"), [(40_989, 32), (1683, 64), (10, 32), (1_000, 1)])
 def test_the_tree_is_no_larger_than_it_says(n, d):
-    tree = build_tree(torch.zeros(n, d), 1.0)
+    tree = build_tree(torch.zeros(n, d), 1.0, 1)
     assert tree.nodes.numel() <= max(n, 2 * d) * (d + 1)
     assert tree.L * tree.bucket >= n
 
@@ -77,10 +80,11 @@ def test_the_tree_follows_the_embeddings(tiny, backend):
     sampler = sampler_for(tiny, backend, **KERNEL)
     users = torch.full((4000,), 2)
     query = query_for(sampler, users)
-    sampler.candidates(users, query)
+    v = query.vectors
+    sampler.source.draw(users, 8, query)
     favourite = negatives_of(sampler, 2)[0]
-    query.items[favourite] = 50 * query.context[2]
-    drawn = sampler.candidates(users, query).ids
+    v.items[favourite] = 50 * v.context[2]
+    drawn = sampler.source.draw(users, 8, query).ids
     assert float((drawn == favourite).float().mean()) > 0.9
 
 
@@ -88,10 +92,11 @@ def test_weights_are_the_softmax_corrected_for_the_kernel(tiny, backend):
     sampler = sampler_for(tiny, backend, **KERNEL)
     users = torch.tensor([1, 2, 3])
     query = query_for(sampler, users)
+    v = query.vectors
     negatives = sampler.select(users, query)
     for b, user in enumerate(users.tolist()):
         q = exact_distribution(sampler, query, user, 3.0)
         ids = negatives.ids[b].tolist()
-        terms = [math.exp(float(query.context[user] @ query.items[j])) / q[j] for j in ids]
+        terms = [math.exp(float(v.context[user] @ v.items[j])) / q[j] for j in ids]
         expected = [term / sum(terms) for term in terms]
         np.testing.assert_allclose(negatives.weights[b], expected, rtol=1e-3)

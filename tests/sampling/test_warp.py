@@ -9,10 +9,8 @@ WARP = {"sampler": "warp", "max_trials": 30}
 
 
 def draw_until_above(sampler, users, query, max_trials):
-    vectors = (query.context, query.rows, query.items)
-    bar = query.positive_scores() - 1
-    kernels, tables = sampler.pool.kernels, sampler.pool.tables
-    return kernels.first_above(tables, users, *vectors, bar, max_trials, sampler.generator)
+    kernels, line, bar = sampler.world.backend, sampler.source.line, query.r_ci - 1
+    return kernels.first_above(line, users, query.vectors, bar, max_trials, sampler.generator)
 
 
 def test_draws_until_the_first_violator_of_the_margin(tiny, backend):
@@ -20,7 +18,7 @@ def test_draws_until_the_first_violator_of_the_margin(tiny, backend):
     sampler = sampler_for(tiny, backend, **WARP)
     users = torch.full((20_000,), 7)
     query = query_for(sampler, users)
-    scores = (query.items @ query.context[7]).tolist()
+    scores = (query.vectors.items @ query.vectors.context[7]).tolist()
     bar = scores[int(query.positives.ids[0, 0])] - 1
     negatives = negatives_of(sampler, 7)
     violators = [j for j in negatives if scores[j] > bar]
@@ -56,8 +54,8 @@ def test_the_estimated_rank_follows_the_true_one(tiny):
     sampler = sampler_for(tiny, **{**WARP, "max_trials": 1000})
     users = torch.full((5000,), 7)
     query = query_for(sampler, users)
-    scores = query.items @ query.context[7]
-    bar = float(query.positive_scores()[0]) - 1
+    scores = query.vectors.items @ query.vectors.context[7]
+    bar = float(query.r_ci[0]) - 1
     negatives = negatives_of(sampler, 7)
     p = sum(float(scores[j]) > bar for j in negatives) / len(negatives)
     trials = draw_until_above(sampler, users, query, 1000)[2]
@@ -69,19 +67,20 @@ def test_the_loss_is_the_weighed_hinge_with_its_gradient(tiny, backend):
     sampler = sampler_for(tiny, backend, **WARP)
     users = torch.arange(1, 31)
     query = query_for(sampler, users)
-    for table in (query.context, query.items):
+    context, items = query.vectors.context, query.vectors.items
+    for table in (context, items):
         table.requires_grad_()
     negatives = sampler.select(users, query)
-    loss = negatives.loss(query, sampler.pair_loss)
-    gradients = torch.autograd.grad(loss, [query.context, query.items])
+    loss = negatives.loss(query, sampler.method.loss)
+    gradients = torch.autograd.grad(loss, [context, items])
 
     expected = 0.0
     for b, user in enumerate(users):
-        r_ci = query.context[user] @ query.items[int(query.positives.ids[b, 0])]
-        r_cj = query.context[user] @ query.items[int(negatives.ids[b, 0])]
+        r_ci = context[user] @ items[int(query.positives.ids[b, 0])]
+        r_cj = context[user] @ items[int(negatives.ids[b, 0])]
         expected = expected + negatives.weights[b, 0] * torch.relu(1 - r_ci + r_cj) / len(users)
     torch.testing.assert_close(loss, expected, rtol=1e-5, atol=1e-6)
-    reference = torch.autograd.grad(expected, [query.context, query.items])
+    reference = torch.autograd.grad(expected, [context, items])
     torch.testing.assert_close(gradients, reference, rtol=1e-4, atol=1e-6)
 
 
@@ -90,10 +89,12 @@ def test_no_violator_no_loss(tiny, backend):
     sampler = sampler_for(tiny, backend, **WARP)
     users = torch.tensor([1, 2])
     query = query_for(sampler, users)
-    query.context, query.items = torch.zeros_like(query.context), torch.zeros_like(query.items)
+    v = query.vectors
+    v.context.zero_()
+    v.items.zero_()
     for place, user in enumerate(users.tolist()):
-        query.context[user, place] = 1
-        query.items[int(query.positives.ids[place, 0]), place] = 5
+        v.context[user, place] = 1
+        v.items[int(query.positives.ids[place, 0]), place] = 5
     negatives = sampler.select(users, query)
     assert negatives.weights.tolist() == [[0.0], [0.0]]
-    assert float(negatives.loss(query, sampler.pair_loss)) == 0
+    assert float(negatives.loss(query, sampler.method.loss)) == 0

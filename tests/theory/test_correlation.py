@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from recbole_hns.errors import Error
-from recbole_hns.theory import correlation, plot_correlation
+from recbole_hns.theory import correlation
 from recbole_hns.theory.correlation import METRICS, _Moments, opauc_values, topk_values
 
 TOPK = (5, 10, 20, 50)
@@ -122,13 +122,6 @@ def test_csv_holds_every_point(result, tmp_path):
     for point in points:
         row, g = TOPK.index(int(point["K"])), betas.index(float(point["beta"]))
         assert float(point["correlation"]) == result.correlations[point["metric"]][row, g]
-
-
-def test_figure_is_written(result, tmp_path):
-    plot_correlation(result, tmp_path / "figure.png")
-    assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
-    plot_correlation(correlation(3, 1, 10, (1, 2), progress=False), tmp_path / "one_beta.png")
-    assert (tmp_path / "one_beta.png").stat().st_size > 0
 
 
 @pytest.mark.parametrize(

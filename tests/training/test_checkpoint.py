@@ -15,9 +15,12 @@ from recbole.utils import init_seed
 
 from recbole_hns import Error, run_recbole_hns
 from recbole_hns.cli.main import main
-from recbole_hns.sampling.seeding import random_states, restore_random_states
 from recbole_hns.training import checkpoint
-from recbole_hns.training.checkpoint import claim_file, read_checkpoint, release_file, write_checkpoint
+from recbole_hns.training.checkpoint import read_checkpoint, write_checkpoint
+from recbole_hns.training.plain import plain_data
+from recbole_hns.training.random_state import random_states, restore_random_states
+from recbole_hns.training.run_files import claim_file, release_file
+from recbole_hns.training.trainer import make_trainer
 
 CONTENT = {
     **{"format": checkpoint.FORMAT, "model": "BPR", "dataset": "nowhere", "settings": {}, "final": {}},
@@ -81,20 +84,38 @@ def test_trust_is_what_lets_it_run(malicious, command, capsys):
     assert mark.exists()
 
 
-def test_the_trainer_too_refuses_a_pickle(malicious, tiny):
-    from recbole_hns.data.loader import positives_only
-    from recbole_hns.training.trainer import make_trainer
-
+@pytest.mark.parametrize("trust", [False, True])
+def test_the_trainer_reads_a_pickle_only_where_its_caller_trusts(malicious, tiny, trust):
     file, mark = malicious
     config, train_data, _, test_data = prepare(**{**tiny, **SMALL})
-    trainer = make_trainer(
-        config, config.model_class(config, positives_only(config, train_data)._dataset)
-    )
-    with pytest.raises(Error, match="trust_checkpoint"):
-        trainer.resume_checkpoint(file)
-    with pytest.raises(Error, match="trust_checkpoint"):
-        trainer.evaluate(test_data, model_file=file)
+    model = config.model_class(config, train_data._dataset)
+    trainer = make_trainer(config, model, trust=trust)
+    for read in (trainer.resume_checkpoint, lambda file: trainer.evaluate(test_data, model_file=file)):
+        with pytest.raises(Error, match="." if trust else "--trust_checkpoint"):
+            read(file)
+        assert mark.exists() == trust
+        mark.unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("command", ["resume", "evaluate", "recommend"])
+def test_no_file_can_say_that_a_pickle_is_trusted(malicious, command, capsys):
+    file, mark = malicious
+    Path("own.yaml").write_text("trust_checkpoint: true\n")
+    assert main([*COMMANDS[command](file), "--config_files=own.yaml"]) == 2
     assert not mark.exists()
+
+
+@pytest.mark.parametrize("trust", [False, True])
+def test_a_saved_data_set_is_a_pickle_and_is_read_with_trust_alone(tmp_path, tiny, trust):
+    file, mark = tmp_path / "tiny-Dataset.pth", tmp_path / "it-ran"
+    file.write_bytes(pickle.dumps(Payload(mark)))
+    settings = {**tiny, **SMALL, "dataset_save_path": str(file)}
+    if trust:
+        with pytest.raises(Error, match="data set tiny"):  # it is none
+            run_recbole_hns("MF", "tiny", config_dict=settings, trust_checkpoint=True)
+    else:
+        assert run_recbole_hns("MF", "tiny", config_dict=settings)["test_result"]
+    assert mark.exists() == trust
 
 
 def test_what_a_run_writes_is_tensors_and_plain_data(tiny):
@@ -170,25 +191,37 @@ def test_a_folder_that_cannot_be_written_to_is_told(tmp_path):
         write_checkpoint(CONTENT, tmp_path / "missing" / "x.pth")
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full")
-def test_a_full_disk_is_told_and_the_file_before_stays(tmp_path):
+@pytest.fixture
+def disk_of():
+    """Let the system refuse to make files longer than some bytes."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("size", [0, 100, 2000, 4500])  # of 5,000: torch's error, or the system's
+def test_a_full_disk_is_told_and_the_file_before_stays(tmp_path, disk_of, size):
     file = tmp_path / "x.pth"
     write_checkpoint(newer(1), file)
-    os.symlink("/dev/full", tmp_path / "x.pth.tmp")
-    with pytest.raises(Error, match="No space left"):
+    assert file.stat().st_size > 5000
+    disk_of(size)
+    with pytest.raises(Error, match=r"x\.pth cannot be written: File too large\.$"):
         write_checkpoint(newer(2), file)
+    disk_of(10**9)
+    assert os.listdir(tmp_path) == ["x.pth"]
     assert read_checkpoint(file)["epoch"] == 1
     write_checkpoint(newer(3), file)
     assert read_checkpoint(file)["epoch"] == 3
 
 
 def test_numpys_numbers_become_pythons_and_other_objects_are_refused():
-    plain = checkpoint.plain_data({"a": np.float64(1.5), "b": [np.int64(2)], "c": (None, -np.inf)})
+    plain = plain_data({"a": np.float64(1.5), "b": [np.int64(2)], "c": (None, -np.inf)})
     assert plain == {"a": 1.5, "b": [2], "c": (None, -np.inf)}
     assert type(plain["a"]) is float
     assert type(plain["b"][0]) is int
     with pytest.raises(Error, match=r"other_parameter\.x is a ndarray"):
-        checkpoint.plain_data({"x": np.zeros(2)}, "other_parameter")
+        plain_data({"x": np.zeros(2)}, "other_parameter")
 
 
 def test_two_runs_of_the_same_second_have_files_of_their_own(tmp_path):

@@ -13,16 +13,21 @@ from pathlib import Path
 import pytest
 import ray
 import torch
-import yaml
 from ray.cluster_utils import Cluster
 
-from recbole_hns import Error, HNSConfig, run_recbole_hns, tuning
-from recbole_hns.cli.main import Parser, main
-from recbole_hns.tuning import SearchPlan, make_plan, run_search, summary_text
+import recbole_hns
+from recbole_hns import Error, HNSConfig, Method, pools, rules, run_recbole_hns
+from recbole_hns.cli.main import main
+from recbole_hns.cli.tune import summary_text
+from recbole_hns.runs.pipeline import make_loaders
+from recbole_hns.training.checkpoint import read_checkpoint
+from recbole_hns.tuning import Machines, SearchPlan, make_plan, run_search
 from recbole_hns.tuning import trial as trial_module
-from recbole_hns.tuning.cluster import connected
-from recbole_hns.tuning.data import SearchData, prepare_search
-from recbole_hns.tuning.search import best_trial
+from recbole_hns.tuning.cluster import alone, connected
+from recbole_hns.tuning.search import search_parts
+from recbole_hns.tuning.study import Reports, Study
+from recbole_hns.tuning.trial import run_trial, take_over
+from recbole_hns.tuning.trials import best_trial
 
 QUICK = {"sampler": "dns", "N": 20, "epochs": 3, "valid_metric": "NDCG@10", "show_progress": False}
 
@@ -30,9 +35,8 @@ QUICK = {"sampler": "dns", "N": 20, "epochs": 3, "valid_metric": "NDCG@10", "sho
 @pytest.fixture(scope="module")
 def local_ray():
     """One Ray of this machine's own for the searches of this file that need no other."""
-    ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
-    yield
-    ray.shutdown()
+    with connected(None):
+        yield
 
 
 def plan_for(settings, text="M: {grid: [1, 2, 5, 20]}", seeds=2, **more):
@@ -43,22 +47,51 @@ def plan_for(settings, text="M: {grid: [1, 2, 5, 20]}", seeds=2, **more):
     return make_plan("MF", "tiny", settings, Path("search.yaml"), seeds=seeds, **more)
 
 
-class Bare(trial_module.Trial):
-    """A trial without Ray around it."""
-
-    logdir = trial_id = ""
-
-    def __init__(self):
-        pass
+class Stop(Exception):
+    """What ends a trial of these tests."""
 
 
-def bare_trial(plan, data, **searched):
-    Bare.logdir = os.getcwd()
-    results = os.path.join(os.getcwd(), "results")
-    study = trial_module.Study(plan, 1, results)
-    trial = Bare()
-    trial.setup(searched, study, data)
-    return trial
+@pytest.fixture
+def without_ray(monkeypatch):
+    """Run a trial here; returns its reports, each with the state that it handed to Ray.
+
+    ``taken`` is the state that it is to go on from, ``after`` the number of reports to stop it after.
+    """
+
+    def run(plan, parts, taken=None, after=None, number=0, **settings):
+        told = []
+
+        def report(metrics, checkpoint=None):
+            state = None
+            if checkpoint is not None:
+                with checkpoint.as_directory() as place:
+                    state = read_checkpoint(Path(place) / trial_module.STATE)
+            told.append((metrics, state))
+            if len(told) == after:
+                raise Stop
+
+        def get_checkpoint():
+            if taken is None:
+                return None
+            folder = Path("handed").absolute()
+            folder.mkdir(exist_ok=True)
+            trial_module.write_checkpoint(taken, folder / trial_module.STATE)
+            return trial_module.Checkpoint.from_directory(str(folder))
+
+        monkeypatch.setattr(trial_module, "report", report)
+        monkeypatch.setattr(trial_module, "get_checkpoint", get_checkpoint)
+        here, threads = Path.cwd(), torch.get_num_threads()
+        study = Study(plan, None, 1, str(here / "search"), str(here), [], [])
+        try:
+            run_trial({"trial": {"number": number, **settings}}, study, parts)
+        except Stop:
+            pass
+        finally:
+            monkeypatch.chdir(here)
+            torch.set_num_threads(threads)
+        return told
+
+    return run
 
 
 def rows_of(folder):
@@ -108,7 +141,7 @@ def test_a_refit_of_the_winner_is_tested_too(tiny, local_ray, tmp_path):
     every = [json.loads(file.read_text()) for file in folder.rglob("result.json")]
     places = [place for r in every for place in (r["checkpoint"], r["config"]["result_dir"])]
     assert len(every) == 2 + 2 + 2
-    assert not any(Path(place).is_absolute() for place in places)
+    assert not any(Path(place).is_absolute() for place in places if place)
 
 
 def test_a_search_selects_on_validation_and_tests_the_winner_only(tiny, local_ray, tmp_path):
@@ -120,7 +153,7 @@ def test_a_search_selects_on_validation_and_tests_the_winner_only(tiny, local_ra
     assert {row["status"] for row in rows} == {"done"}
     # Every trial is what a run with the same settings is, up to its validation.
     for row in rows:
-        result = run_recbole_hns("MF", "tiny", config_dict={**plan.settings, "M": int(row["M"])})
+        result = run_recbole_hns("MF", "tiny", config_dict={**plan.typed, "M": int(row["M"])})
         assert result["best_valid_score"] == pytest.approx(float(row["best_score"]))
     best = max(rows, key=lambda row: float(row["best_score"]))
     assert summary["best"] == {"M": int(best["M"])}
@@ -130,13 +163,13 @@ def test_a_search_selects_on_validation_and_tests_the_winner_only(tiny, local_ra
     runs = [json.loads(file.read_text()) for file in sorted((folder / "runs").rglob("result.json"))]
     assert sorted(run["seed"] for run in runs) == [2020, 2021]
     assert all(run["sampler"]["M"] == int(best["M"]) for run in runs)
-    again = run_recbole_hns("MF", "tiny", config_dict={**plan.settings, "M": int(best["M"])})
+    again = run_recbole_hns("MF", "tiny", config_dict={**plan.typed, "M": int(best["M"])})
     assert runs[0]["test"] == pytest.approx(again["test_result"])
     mean = sum(run["test"]["ndcg@10"] for run in runs) / 2
     assert summary["test"]["ndcg@10"]["mean"] == pytest.approx(mean)
     # The files are ready for use.
-    settings = yaml.safe_load((folder / "best.yaml").read_text())
-    assert settings["M"] == HNSConfig("MF", "tiny", [str(folder / "best.yaml")]).spec.method.M
+    best_file = run_recbole_hns("MF", "tiny", None, [str(folder / "best.yaml")], tiny)
+    assert best_file["test_result"] == again["test_result"]
     assert (folder / "report" / "report.html").stat().st_size > 1_000_000
 
 
@@ -144,60 +177,113 @@ def test_a_trial_needs_no_file_of_the_machine_that_began_the_search(tiny, tmp_pa
     """On a cluster only the storage is shared: property files are read when the search begins."""
     Path("mine.yaml").write_text("N: 30\n")
     data = Path(tiny["data_path"]) / "tiny"
-    (data / "tiny.yaml").write_text("epochs: 4\n")
-    Path("search.yaml").write_text("rho: {grid: [1, 2]}")
-    arguments = ["--model=MF", "--dataset=tiny", f"--data_path={tiny['data_path']}"]
-    arguments += ["--config_files=mine.yaml", "--search=search.yaml"]
-    options, rest = tuning.make_parser(Parser).parse_known_args(arguments)
-    plan, _ = tuning._new(options, rest)
+    (data / "tiny.yaml").write_text("epochs: 4\nN: 50\n")
+    plan = make_plan("MF", "tiny", {**tiny, "sampler": "dns"}, {"M": [1, 2]}, ["mine.yaml"])
+    run = HNSConfig("MF", "tiny", ["mine.yaml"], {**tiny, "sampler": "dns"})
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    for file in ("mine.yaml", "search.yaml", "data/tiny/tiny.yaml"):
+    for file in ("mine.yaml", "data/tiny/tiny.yaml"):
         (tmp_path / file).unlink()
-    assert (plan.config()["N"], plan.config()["epochs"]) == (30, 4)
+    assert (plan.config()["N"], plan.config()["epochs"]) == (run["N"], run["epochs"]) == (30, 4)
 
 
-def test_what_a_trial_is_given_and_reports_has_nothing_of_the_test_set(tiny):
+@pytest.mark.parametrize("place", ["beside", "file", "typed", "nowhere"])
+def test_a_search_has_the_settings_of_a_run_wherever_they_are_given(tiny, place):
+    beside = Path(tiny["data_path"]) / "tiny" / "tiny.yaml"
+    beside.write_text("N: 50\nlearning_rate: 2e-3\n" if place == "beside" else "")
+    Path("own.yaml").write_text("N: 60\n" if place == "file" else "")
+    typed = {**tiny, "sampler": "dns", **({"N": 70} if place == "typed" else {})}
+    run = HNSConfig("MF", "tiny", ["own.yaml"], {**typed, "M": 5})
+    trial = make_plan("MF", "tiny", typed, {"M": [1, 5]}, ["own.yaml"]).config({"M": 5})
+    assert trial.final_config_dict == run.final_config_dict
+    assert run["N"] == {"beside": 50, "file": 60, "typed": 70, "nowhere": 200}[place]
+
+
+def test_what_a_trial_is_given_and_reports_has_nothing_of_the_test_set(tiny, without_ray):
     """Neither scheduler nor search can see a test metric: a trial has no test set to make one from."""
     plan = plan_for(tiny)
-    data = prepare_search(plan.config())
-    assert set(vars(data)) == {"train", "valid"}
+    parts = search_parts(plan.config())
+    assert parts.test is None
     train, valid = (
         {*zip(d.inter_feat["user_id"].tolist(), d.inter_feat["item_id"].tolist())}
-        for d in (data.train, data.valid)
+        for d in (parts.train, parts.valid)
     )
     pairs = Path(tiny["data_path"], "tiny", "tiny.inter").read_text().splitlines()[1:]
     assert len(train) + len(valid) == round(0.9 * len(pairs))
-
-    report = bare_trial(plan, data, M=5).step()
-    assert not any("test" in key for key in report)
-    config = plan.config({"M": 5})
-    loaders = SearchData(data.train, data.valid).loaders(config)
-    for loader in loaders:
+    loaders = make_loaders(plan.config(), parts)
+    assert loaders.test is None
+    for loader in (loaders.train, loaders.valid):
         for dataset in [loader._dataset, *getattr(getattr(loader, "_sampler", None), "datasets", [])]:
             own = {*zip(dataset.inter_feat["user_id"].tolist(), dataset.inter_feat["item_id"].tolist())}
             assert own <= train | valid
+    told = without_ray(plan, parts, M=5)
+    assert [set(metrics) for metrics, _ in told] == [
+        {"epoch", "score", "best_score", "best_epoch", "seconds"}
+    ] * 3
 
 
-def test_a_trial_goes_on_from_anothers_checkpoint_with_its_own_hardness(tiny, tmp_path):
-    """What population-based training does: weights of the one, settings of the other."""
-    plan = plan_for({**tiny, "epochs": 9})
-    data = prepare_search(plan.config())
-    good = bare_trial(plan, data, M=5, learning_rate=0.001)
-    for _ in range(3):
-        good.step()
-    good.save_checkpoint(str(tmp_path))
-    poor = bare_trial(plan, data, M=1, learning_rate=0.01)
-    poor.load_checkpoint(str(tmp_path))
-    assert poor.epoch == 3
-    assert poor.trainer.sampler.method.M == 1
-    assert poor.trainer.optimizer.param_groups[0]["lr"] == 0.01
-    for name, weight in good.trainer.model.state_dict().items():
-        assert torch.equal(weight, poor.trainer.model.state_dict()[name])
+@pytest.mark.parametrize("mode", ["full", "pop5", "uni5"])
+def test_a_trial_is_a_run_up_to_its_validation(tiny, without_ray, mode):
+    """Also where the validation ranks among sampled items: both draw the same."""
+    settings = {**tiny, "eval_args": {"mode": mode}}
+    plan = plan_for(settings)
+    told = without_ray(plan, search_parts(plan.config()), M=5)
+    run = run_recbole_hns("MF", "tiny", config_dict={**QUICK, **settings, "M": 5})
+    record = json.loads(Path(run["result_file"]).read_text())
+    assert [metrics["score"] for metrics, _ in told] == [row["score"] for row in record["epochs"]]
+    trial = json.loads(Path("search/trials/0000/result.json").read_text())
+    assert trial["best"] == record["best"]
+    for one in (trial, record):
+        one["config"] = {
+            k: v for k, v in one["config"].items() if k not in ("checkpoint_dir", "result_dir")
+        }
+        one["config"].pop("state")
+    assert trial["config"] == record["config"]
+
+
+def test_a_trial_that_was_stopped_goes_on_to_the_same_end(tiny, without_ray):
+    plan = plan_for({**tiny, "epochs": 6})
+    parts = search_parts(plan.config())
+    whole = without_ray(plan, parts, number=0, M=5)
+    first = without_ray(plan, parts, number=1, after=3, M=5)
+    second = without_ray(plan, parts, number=1, M=5)
+    without_time = [{k: v for k, v in m.items() if k != "seconds"} for m, _ in whole]
+    assert [m["score"] for m, _ in first] == [m["score"] for m, _ in whole[:3]]
+    # What is known already is told again, for schedulers that compare trials.
+    assert [{k: v for k, v in m.items() if k != "seconds"} for m, _ in second] == without_time
+    assert Reports.read(Path("search/trials/0001")).done
+    assert not list(Path("search").rglob("*.pth"))
+    third = without_ray(plan, parts, number=1, M=5)  # nothing is trained again
+    assert third == second
+
+
+def test_a_trial_takes_over_anothers_weights_and_not_its_score(tiny, without_ray):
+    """What population-based training does: a score stays with the settings that made it."""
+    plan = plan_for(
+        {**tiny, "epochs": 9},
+        "M: {choice: [1, 5]}\nlearning_rate: {choice: [0.001, 0.01]}",
+        scheduler="pbt",
+    )
+    parts = search_parts(plan.config())
+    good = without_ray(plan, parts, number=0, after=3, M=5, learning_rate=0.001)
+    state = good[-1][1]
+    taken = take_over(state, plan.config({"M": 1, "learning_rate": 0.01}))
+    assert [group["lr"] for group in taken["optimizer"]["param_groups"]] == [0.01]
+    assert taken["best_valid_score"] == float("-inf")
+    assert torch.equal(
+        taken["state_dict"]["user_embedding.weight"], state["state_dict"]["user_embedding.weight"]
+    )
+    poor = without_ray(plan, parts, number=1, taken=state, after=2, M=1, learning_rate=0.01)
+    assert [metrics["epoch"] for metrics, _ in poor] == [4, 5]
+    assert poor[-1][0]["best_score"] == max(metrics["score"] for metrics, _ in poor)
+    assert poor[-1][1]["trial"]["settings"] == {"M": 1, "learning_rate": 0.01}
+    record = json.loads(Path("search/trials/0001/result.json").read_text())
+    assert (record["sampler"]["M"], record["config"]["learning_rate"]) == (1, 0.01)
+    assert record["best"]["score"] == poor[-1][0]["best_score"]
     # With its own settings a trial goes on exactly where it was.
-    same = bare_trial(plan, data, M=5, learning_rate=0.001)
-    same.load_checkpoint(str(tmp_path))
-    assert same.step()["train_loss"] == good.step()["train_loss"]
+    same = without_ray(plan, parts, number=2, taken=state, after=1, M=5, learning_rate=0.001)
+    whole = without_ray(plan, parts, number=3, after=4, M=5, learning_rate=0.001)
+    assert same[0][0]["score"] == whole[3][0]["score"]
 
 
 @pytest.mark.parametrize("scheduler", ["asha", pytest.param("median", marks=pytest.mark.slow), "pbt"])
@@ -207,15 +293,19 @@ def test_schedulers_run(tiny, local_ray, tmp_path, scheduler):
     summary = run_search(plan, tmp_path / "search", progress=False)
     assert summary["trials"] == 4
     assert summary["failed"] == 0
-    epochs = [int(row["epochs"]) for row in rows_of(tmp_path / "search")]
-    assert max(epochs) == 12
+    rows = rows_of(tmp_path / "search")
+    assert max(int(row["epochs"]) for row in rows) == 12
+    for number, row in enumerate(rows):  # a row's score was made with the row's settings
+        lines = Reports.read(tmp_path / "search" / "trials" / f"{number:04d}").lines
+        scores = [line["score"] for line in lines if str(line["settings"]["M"]) == row["M"]]
+        assert float(row["best_score"]) == max(scores) == max(line["score"] for line in lines)
 
 
 def test_a_trial_that_raises_is_marked_and_the_others_go_on(tiny, local_ray, tmp_path):
     """A learning rate that ends in infinite numbers: the trainer raises in the trial."""
     text = "learning_rate: {grid: [0.001, 1000.0]}"
     plan = plan_for({**tiny, "M": 1, "learner": "sgd", "train_batch_size": 8}, text, seeds=1)
-    summary = run_search(plan, tmp_path / "search", max_failures=0, progress=False)
+    summary = run_search(plan, tmp_path / "search", Machines(max_failures=0), progress=False)
     good, bad = rows_of(tmp_path / "search")
     assert (good["status"], bad["status"]) == ("done", "failed")
     assert "diverged" in bad["reason"]
@@ -312,25 +402,27 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(tmp_path):
 def test_a_cluster_of_two_nodes_loses_one_and_the_search_completes(tiny, tmp_path):
     if ray.is_initialized():
         ray.shutdown()
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    try:
-        plan = plan_for({**tiny, "epochs": 60, "stopping_step": 100}, seeds=1)
-        with connected(
-            cluster.address
-        ):  # while there is only the first node, so that the driver is on it
-            second = cluster.add_node(num_cpus=1)
-            cluster.wait_for_nodes()
-            assert ray.cluster_resources()["CPU"] == 2
-            seen = _lose_a_node(plan, tmp_path / "search", cluster, second)
-            assert sum(node["Alive"] for node in ray.nodes()) == 1
-        rows = rows_of(tmp_path / "search")
-        assert [row["M"] for row in rows] == ["1", "2", "5", "20"]
-        assert {row["status"] for row in rows} == {"done"}
-        assert {row["epochs"] for row in rows} == {"60"}
-        assert len(seen) == 2  # trials ran on both nodes
-    finally:
-        ray.shutdown()
-        cluster.shutdown()
+    with alone():
+        cluster = Cluster(
+            initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False}
+        )
+        try:
+            plan = plan_for({**tiny, "epochs": 60, "stopping_step": 100}, seeds=1)
+            # While there is only the first node, so that the driver is on it.
+            with connected(cluster.address):
+                second = cluster.add_node(num_cpus=1)
+                cluster.wait_for_nodes()
+                assert ray.cluster_resources()["CPU"] == 2
+                seen = _lose_a_node(plan, tmp_path / "search", cluster, second)
+                assert sum(node["Alive"] for node in ray.nodes()) == 1
+        finally:
+            ray.shutdown()
+            cluster.shutdown()
+    rows = rows_of(tmp_path / "search")
+    assert [row["M"] for row in rows] == ["1", "2", "5", "20"]
+    assert {row["status"] for row in rows} == {"done"}
+    assert {row["epochs"] for row in rows} == {"60"}
+    assert len(seen) == 2  # trials ran on both nodes
 
 
 def _lose_a_node(plan, folder, cluster, second):
@@ -350,7 +442,7 @@ def _lose_a_node(plan, folder, cluster, second):
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
-    run_search(plan, folder, max_failures=3, progress=False)
+    run_search(plan, folder, Machines(max_failures=3), progress=False)
     watcher.join(timeout=100)
     return seen
 
@@ -370,13 +462,14 @@ def _lose_a_node(plan, folder, cluster, second):
         (["--resume=other", "--search=other/s.yaml"], "another search: there search is"),
         (["--resume=other", "--seeds=3"], "another search: there seeds is 1, here 3"),
         (["--resume=other", "--dataset=yelp"], "another search: there dataset is ml-100k, here yelp"),
+        (["--resume=other", "--N=100"], "another search: there N is not given, here 100"),
+        (["--model=MF", "--dataset=ml-100k", "--name=../x"], "it is the name of a folder in tuning"),
+        (["--model=MF", "--dataset=ml-100k", "--storage=/dev/null"], "folder that can be written to"),
     ],
 )
 def test_a_mistake_gets_one_line_and_exit_code_2(arguments, words, capsys):
     Path("other").mkdir()
-    search = {"model": "MF", "dataset": "ml-100k", "settings": {"sampler": "dns"}}
-    search.update(space={"M": ["grid", [1]]}, num_samples=1, scheduler="none", seeds=1)
-    Path("other/search.json").write_text(json.dumps(search))
+    make_plan("MF", "ml-100k", {"sampler": "dns"}, {"M": [1]}, seeds=1).write(Path("other"))
     Path("other/s.yaml").write_text("M: {grid: [1, 2]}")
     started = time.monotonic()
     assert main(["tune", *arguments]) == 2
@@ -384,3 +477,60 @@ def test_a_mistake_gets_one_line_and_exit_code_2(arguments, words, capsys):
     captured = capsys.readouterr()
     assert captured.err.splitlines()[-1].startswith("recbole-hns: error: ")
     assert words in captured.err.splitlines()[-1]
+    assert not Path("tuning").exists()  # nothing is left of a search that did not begin
+
+
+def test_parts_of_ones_own_are_known_to_the_workers(tiny, local_ray, tmp_path, monkeypatch):
+    """One from a module that was imported for it, one from this script, and one without a name."""
+    Path("ownparts.py").write_text(
+        "import recbole_hns as hns\n"
+        "@hns.register\n"
+        "class Halved(hns.Rule, frozen=True):\n"
+        '    """Half of the candidates count."""\n'
+        "    def weigh(self, s):\n"
+        "        best = s.r_cj.topk(s.r_cj.shape[1] // 2).indices\n"
+        "        return (s.r_cj * 0).scatter(1, best, 2 / s.r_cj.shape[1])\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    search = Path("s.yaml")
+    search.write_text("N: {grid: [6, 20]}")
+    line = [
+        "tune",
+        "--import=ownparts",
+        "--model=MF",
+        "--dataset=tiny",
+        "--sampler=halved",
+        "--epochs=2",
+    ]
+    line += [f"--data_path={tiny['data_path']}", f"--search={search}", "--seeds=1", "--name=a"]
+    assert main(line) == 0
+    assert {row["status"] for row in rows_of(Path("tuning/a"))} == {"done"}
+    method = Method(pools.Popularity(), rules.DNS(M=2), N=10)
+    summary = recbole_hns.tune(
+        "MF", "tiny", method=method, search={"M": [1, 2]}, epochs=2, seeds=1, progress=False, **tiny
+    )
+    assert (summary["trials"], summary["failed"], len(summary["seeds"])) == (2, 0, 1)
+
+
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="reads Linux's table of sockets")
+def test_nobody_else_can_reach_a_search_on_this_machine():
+    """Whoever reaches Ray's ports can run code."""
+    if ray.is_initialized():
+        ray.shutdown()
+    before = open_ports()
+    with connected(None):
+        assert len(open_ports(loopback=True)) >= 5
+        assert open_ports() - before == set()
+
+
+def open_ports(loopback=False):
+    """The ports on which this machine listens for others, or for itself."""
+    found = set()
+    for table, here in (("tcp", "0100007F"), ("tcp6", "00000000000000000000000001000000")):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            address, state = line.split()[1], line.split()[3]
+            host, port = address.split(":")
+            mapped = host == "0000000000000000FFFF00000100007F"
+            if state == "0A" and ((host == here or mapped) == loopback):
+                found.add(int(port, 16))
+    return found

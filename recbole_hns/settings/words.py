@@ -1,0 +1,51 @@
+"""How messages write values and guess what was meant."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+def shown(value: object, most: int = 200) -> str:
+    """A value as a message shows it: on one line, and not longer than anyone reads."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes out no whole number of more than 4300 digits
+        text = "a number of thousands of digits"
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
+def plain_word(value: object) -> str:
+    """A value without the quotes of a string."""
+    return shown(value).strip("'")
+
+
+def nearest(word: object, known: Iterable[str]) -> str:
+    """ " (did you mean …?)" for a word that is close to a known one."""
+    by_lower = {name.lower(): name for name in known}
+    match = difflib.get_close_matches(shown(word, 50).strip("'").lower(), by_lower, n=1, cutoff=0.6)
+    return f" (did you mean {by_lower[match[0]]}?)" if match else ""
+
+
+def a_letter_away(word: str, known: Iterable[str]) -> str | None:
+    """The known word that differs by one letter: one more, one less, another, or two exchanged."""
+    return next((name for name in known if name != word and _is_one_edit(word, name)), None)
+
+
+def _is_one_edit(a: str, b: str) -> bool:
+    if abs(len(a) - len(b)) > 1 or min(len(a), len(b)) < 4:  # short names are all alike
+        return False
+    head = next((k for k, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
+    rest_a, rest_b = a[head:], b[head:]
+    if len(a) == len(b):
+        swapped = rest_a[:2] == rest_b[:2][::-1] and rest_a[2:] == rest_b[2:]
+        return rest_a[1:] == rest_b[1:] or swapped
+    return rest_a[1:] == rest_b or rest_a == rest_b[1:]
+
+
+def listed(names: Iterable[object], last: str = "and") -> str:
+    """A, B and C."""
+    words = [str(name) for name in names]
+    if len(words) < 2:
+        return "".join(words)
+    return f"{', '.join(words[:-1])} {last} {words[-1]}"

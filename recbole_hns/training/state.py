@@ -1,0 +1,164 @@
+"""What is saved of a run, and how it is taken over again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from recbole.data.dataloader import KnowledgeBasedDataLoader
+
+from recbole_hns.data.fingerprint import fingerprint
+from recbole_hns.errors import Error
+from recbole_hns.training.checkpoint import FORMAT, Content
+from recbole_hns.training.finite import FiniteMixin
+from recbole_hns.training.plain import plain_data, plain_settings
+from recbole_hns.training.random_state import random_states, restore_random_states
+from recbole_hns.training.versions import versions
+
+if TYPE_CHECKING:
+    from recbole.model.abstract_recommender import AbstractRecommender
+
+    from recbole_hns.bridge.config import LayeredConfig
+    from recbole_hns.data.loader import TrainLoader
+    from recbole_hns.sampling.sampler import Sampler
+
+
+class StateMixin(FiniteMixin):
+    """Three states, each part of the next: of the model, of the run, and a *moment* of it.
+
+    A moment is what changes with every batch: random states, the sampler, what the model remembers
+    beside its parameters. It is restored where it was taken: before an epoch, or just before one of its
+    batches is made.
+    """
+
+    sampler: Sampler
+
+    def __init__(self, config: LayeredConfig, model: AbstractRecommender):
+        super().__init__(config, model)
+        self.data_print: str | None = None
+        self._identity = {
+            "format": FORMAT,
+            "versions": versions(),
+            "model": config["model"],
+            "dataset": config["dataset"],
+            "settings": plain_settings(config.external_config_dict),
+            "final": plain_settings(config.final_config_dict),
+        }
+        self._built = tensors_of(model)
+        self._pending: Content | None = None  # a run's state whose moment has not come yet
+
+    def model_state(self) -> Content:
+        """The model, and what it takes to build the same one again."""
+        # Modules among the other parameters are in the state_dict already.
+        others = self.model.other_parameter().items()
+        others = {name: value for name, value in others if not isinstance(value, torch.nn.Module)}
+        return {
+            **self._identity,
+            "data": self.data_print,
+            "state_dict": self.model.state_dict(),
+            "other_parameter": plain_data(others, "other_parameter"),
+        }
+
+    def run_state(self, epoch: int, batch: int = 0, moment: Content | None = None) -> Content:
+        """The model, and everything else that training goes on with at a batch of an epoch."""
+        return {
+            **self.model_state(),
+            "epoch": epoch,
+            "batch": batch,
+            "loss": self.so_far.loss if batch else None,
+            "seconds": self.so_far.seconds if batch else 0.0,
+            "cur_step": self.cur_step,
+            "best_valid_score": float(self.best_valid_score),
+            "best_valid_result": plain_data(self.best_valid_result),
+            "history": plain_data([row for row in self.history if row["epoch"] < epoch]),
+            "optimizer": self.optimizer.state_dict(),
+            "moment": moment or self._moment(),
+        }
+
+    def _moment(self) -> Content:
+        known = getattr(self.model, "other_parameter_name", ())
+        memory = {
+            name: value
+            for name, value in tensors_of(self.model).items()
+            if name not in known and value is not self._built.get(name)
+        }
+        return {
+            "random": random_states(),
+            "sampler": {self.config.sampler: self.sampler.state_dict()},
+            "generator": self.sampler.generator.get_state(),
+            "loaders": [generator.get_state() for generator in self._loader_generators()],
+            "memory": plain_data(memory, "the model"),
+        }
+
+    def load_model_state(self, state: Content) -> None:
+        """Take over the parameters."""
+        try:
+            self.model.load_state_dict(state["state_dict"])
+        except RuntimeError as error:
+            reason = " ".join(str(error).split())
+            raise Error(f"the checkpoint is of another model: {reason}.") from error
+        self.model.load_other_parameter(moved(state.get("other_parameter"), self.device))
+
+    def load_run_state(self, state: Content) -> None:
+        """Take over all that :meth:`run_state` saved; the moment waits for its epoch."""
+        self.load_model_state(state)
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.start_epoch, self.cur_step = state["epoch"], state["cur_step"]
+        self.best_valid_score = state["best_valid_score"]
+        self.best_valid_result = state.get("best_valid_result")
+        self.history = list(state.get("history", ()))
+        self._pending = state
+
+    def _restore_moment(self) -> None:
+        state, self._pending = self._pending, None
+        if state is None or "moment" not in state:
+            return
+        moment, name = state["moment"], self.config.sampler
+        for key, value in moment["memory"].items():
+            setattr(self.model, key, moved(value, self.device))
+        if name in moment["sampler"]:
+            self.sampler.load_state_dict(moment["sampler"][name])
+        else:
+            self.logger.warning(f"the checkpoint holds nothing of sampler={name}, which begins anew.")
+        self.sampler.generator.set_state(moment["generator"])
+        for generator, saved in zip(self._loader_generators(), moment["loaders"]):
+            generator.set_state(saved)
+        restore_random_states(moment["random"])
+
+    def _know_data(self, train_data: TrainLoader) -> None:
+        self._train_data = train_data
+        self.data_print = fingerprint(train_data._dataset)
+        expected = None if self._pending is None else self._pending.get("data")
+        if expected not in (None, self.data_print):
+            raise Error(
+                f"data set {self.config['dataset']} is not the one that the checkpoint was trained on: "
+                "its training set is another."
+            )
+
+    def _loader_generators(self) -> list[torch.Generator]:
+        """Those that RecBole's loaders draw from; ours derives its order from the epoch."""
+        if isinstance(self._train_data, KnowledgeBasedDataLoader):
+            return [self._train_data.kg_dataloader.generator]
+        return []
+
+
+def tensors_of(model: torch.nn.Module) -> dict[str, Any]:
+    """What a model keeps in plain attributes: tensors, and lists of them."""
+
+    def holds_tensors(value: object) -> bool:
+        if isinstance(value, (list, tuple)):
+            return bool(value) and all(isinstance(item, torch.Tensor) for item in value)
+        return isinstance(value, torch.Tensor)
+
+    return {name: value for name, value in vars(model).items() if holds_tensors(value)}
+
+
+def moved(value: Any, device: torch.device) -> Any:
+    """Tensors, alone or in dicts and lists, on a device."""
+    if isinstance(value, torch.Tensor):
+        return value.to(device)
+    if isinstance(value, dict):
+        return {key: moved(item, device) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(moved(item, device) for item in value)
+    return value
