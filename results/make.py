@@ -10,6 +10,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -22,7 +23,7 @@ from recbole_hns.report.measures import metric_name
 from recbole_hns.report.records import as_record
 from recbole_hns.report.sections import make_sections
 from recbole_hns.report.sweeps import effect_curves, sweeps
-from recbole_hns.report.tables import latex, markdown
+from recbole_hns.report.tables import Table, latex, markdown
 from recbole_hns.sampling import methods
 
 HERE = Path(__file__).parent
@@ -66,6 +67,7 @@ OPAUC = {
     "opauc@0.1": "OPAUC(0.1)",
     "opauc@1": "AUC",
 }
+DAGGER = "†"
 SHOWN = ("M", "N", "rho", "tau", "lam", "max_trials", "reg_weight")  # as chosen
 
 
@@ -84,6 +86,42 @@ def name_of(study: str, search: str) -> str:
     return methods.label(sampler, {key: methods.symbol(key) for key in ("M", "N", "rho")})
 
 
+def tested_early(study: str) -> dict[str, tuple[int, int]]:
+    """Of each search whose tests never saw the epoch that won: the last that they saw, and that one.
+
+    A trial validated its last epoch, a run only every ``eval_step``: 5 of 8. The refit trains all of them.
+    """
+    found = {}
+    for search, summary in summaries(study).items():
+        won = summary["refit"]["epochs"]
+        runs = [one for one in lines_of(study) if (one["search"], one.get("part")) == (search, "runs")]
+        epochs = [epoch for run in runs for epoch in run["result"]["epochs"] if epoch.get("valid")]
+        validated = {epoch["epoch"] + 1 for epoch in epochs}
+        if won not in validated:
+            found[search] = (max(validated), won)
+    return found
+
+
+def marked(study: str, search: str) -> str:
+    """The method of a search, with a dagger where it is to be run again."""
+    return name_of(study, search) + (f" {DAGGER}" if search in tested_early(study) else "")
+
+
+def remark(studies: Iterable[str]) -> str:
+    """What the daggers mean; nothing where there are none."""
+    early = [
+        f"{name_of(study, search)} after {last} of {won} epochs"
+        for study in studies
+        for search, (last, won) in tested_early(study).items()
+    ]
+    return (
+        f"{DAGGER} To be run again: before the refit it was tested at an earlier epoch than the one that won "
+        f"the search ({', '.join(early)})."
+        if early
+        else ""
+    )
+
+
 def chosen(summary: Mapping) -> str:
     """What the search chose, of the sampler's own settings."""
     return ", ".join(f"{key} {summary['best'][key]:g}" for key in SHOWN if key in summary["best"])
@@ -99,10 +137,11 @@ def before_and_after(summary: Mapping, metric: str) -> list[str]:
     return [cell(test, metric) for test in (summary["test"], summary["refit"]["test"])]
 
 
-def rows(*lines: list[str]) -> str:
-    """Markdown, the first line being the head."""
+def rows(*lines: list[str], below: str = "") -> str:
+    """Markdown, the first line being the head, and a sentence below the table."""
     lines = (lines[0], ["---"] * len(lines[0]), *lines[1:])
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return f"{text}\n\n{below}" if below else text
 
 
 def in_short() -> str:
@@ -116,8 +155,8 @@ def in_short() -> str:
         for search, summary in summaries(study).items():
             tests = (summary["test"], summary["refit"]["test"])
             ours = [pair(test[metric]["mean"] for metric in METRICS[study]) for test in tests]
-            table.append([f"{model}, {name_of(study, search)}", pair(PAPER[study][search]), *ours])
-    return rows(*table)
+            table.append([f"{model}, {marked(study, search)}", pair(PAPER[study][search]), *ours])
+    return rows(*table, below=remark(MODELS))
 
 
 def beside_the_paper(study: str) -> str:
@@ -126,11 +165,11 @@ def beside_the_paper(study: str) -> str:
     for metric in METRICS[study]:
         table[0] += [f"{metric_name(metric)}, paper", "ours", "ours, refit"]
     for search, summary in summaries(study).items():
-        line = [name_of(study, search), chosen(summary)]
+        line = [marked(study, search), chosen(summary)]
         for metric, published in zip(METRICS[study], PAPER[study][search]):
             line += ["" if published is None else f"{published:.4f}", *before_and_after(summary, metric)]
         table.append(line)
-    return rows(*table)
+    return rows(*table, below=remark([study]))
 
 
 def without_paper(study: str) -> str:
@@ -140,8 +179,8 @@ def without_paper(study: str) -> str:
         table[0] += [metric_name(metric), "refit"]
     for search, summary in summaries(study).items():
         cells = [cell for metric in METRICS[study] for cell in before_and_after(summary, metric)]
-        table.append([name_of(study, search), chosen(summary), *cells])
-    return rows(*table)
+        table.append([marked(study, search), chosen(summary), *cells])
+    return rows(*table, below=remark([study]))
 
 
 def after_refit(study: str, metrics: Iterable[str], digits: int = 4) -> str:
@@ -175,6 +214,19 @@ def put(file: Path, found: Mapping[str, str]) -> None:
     file.write_text(text, "utf-8")
 
 
+def with_daggers(study: str, table: Table) -> Table:
+    """A report's table, with the rows marked that are to be run again."""
+    early = [
+        as_record(line["result"], study)
+        for line in lines_of(study)
+        if line["search"] in tested_early(study) and line.get("part") == "runs"
+    ]
+    names = {name: name for name in table.methods}
+    names |= {group.label: f"{group.label} {DAGGER}" for group in make_groups(early)}
+    cells = {(names[name], *column): cell for (name, *column), cell in table.cells.items()}
+    return replace(table, methods=[names[name] for name in table.methods], cells=cells)
+
+
 def reports() -> None:
     """``tables.md`` and ``tables.tex``: each study as ``recbole-hns report`` has it, with its tests."""
     parts: dict[str, list[str]] = {"md": [], "tex": []}
@@ -183,8 +235,9 @@ def reports() -> None:
         baselines = any(group.sampler not in OURS for group in groups)
         ours = OURS if baselines else ()  # without them, the two are compared with each other
         (section,) = make_sections(groups, metrics, ours)
-        parts["md"].append(f"## {study}\n\n{markdown(section.table)}")
-        parts["tex"].append(f"% {study}\n{latex(section.table)}")
+        table, below = with_daggers(study, section.table), remark([study])
+        parts["md"].append(f"## {study}\n\n{markdown(table)}" + (f"\n{below}\n" if below else ""))
+        parts["tex"].append(f"% {study}\n{latex(table)}" + (f"% {below}\n" if below else ""))
         for one in section.strategies:
             plot_strategies(one.groups, one.metrics, one.title, HERE / study / "strategies.png")
     (HERE / "tables.md").write_text("# Every study with its tests\n\n" + "\n".join(parts["md"]), "utf-8")

@@ -151,6 +151,7 @@ TEX = {
     "\\": "\\textbackslash{}",
     "~": "\\textasciitilde{}",
     "^": "\\textasciicircum{}",
+    "†": "\\dag{}",
 }
 
 

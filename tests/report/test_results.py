@@ -1,5 +1,6 @@
 """What results/ and the README print is what the records say."""
 
+import re
 import shutil
 import statistics
 import sys
@@ -34,6 +35,36 @@ def test_the_tables_of_both_readmes_are_those_of_the_records(make):
         make.put(copy, found)
         assert copy.read_text("utf-8") == text
         assert head.count("<!-- table: ") >= 1
+
+
+def test_rows_whose_tests_never_saw_the_epoch_that_won_are_marked(make):
+    """Kernel won after 8 epochs; its five tests validated after 5, and no later."""
+    early = make.tested_early("gowalla-mf")
+    assert early == {
+        "uniform": (40, 42),
+        "irgan": (40, 42),
+        "kernel": (5, 8),
+        "non_sampling": (10, 12),
+    }
+    assert not any(make.tested_early(study) for study in make.METRICS if study != "gowalla-mf")
+    rows, _, below = make.beside_the_paper("gowalla-mf").partition("\n\n")
+    names = [row.split(" | ")[0].strip("| ") for row in rows.splitlines()]
+    assert [name for name in names if "†" in name] == ["BPR †", "IRGAN †", "Kernel †", "Non-Sampling †"]
+    assert below.startswith("† To be run again: ")
+    assert "Kernel after 5 of 8 epochs" in below
+    assert "†" not in make.beside_the_paper("gowalla-mf-reg")
+
+
+def test_the_words_about_the_original_dns_are_those_of_the_records(make):
+    found = make.summaries("gowalla-mf")
+    text = (RESULTS / "README.md").read_text("utf-8")
+    said = re.search(
+        r"within 5 % of DNS\(M, N\) after the refit \(([\d.]+) % and ([\d.]+) % below it", text
+    )
+    for metric, percent in zip(make.METRICS["gowalla-mf"], said.groups()):
+        of_1, of_M = (found[name]["refit"]["test"][metric]["mean"] for name in ("dns1", "dns"))
+        assert f"{100 * (1 - of_1 / of_M):.1f}" == percent
+        assert float(percent) < 5
 
 
 @pytest.mark.parametrize("study", STUDIES)
