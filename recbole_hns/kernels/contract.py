@@ -83,11 +83,13 @@ class Backend(Protocol):
     def add_rows(self, table: Tensor, rows: Tensor, values: Tensor) -> None:
         """table[rows[k]] += values[k] for every k, in place, repeats included."""
 
-    def negatives_above(self, scores: Tensor, first: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """For the positives first[u]..first[u + 1] of user u, with scores ``values``: (above, n_items).
+    def negatives_above(
+        self, scores: Tensor, first: Tensor, values: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """For the positives first[u]..first[u + 1] of user u, with scores ``values``: three counts.
 
         How many of the other finite numbers in row u of ``scores`` are greater, a tie counting one half,
-        (P,); and how many numbers of row u are finite, −1 if one is NaN, (U,).
+        (P,); how many are equal, (P,); and how many numbers of row u are finite, −1 if one is NaN, (U,).
         """
 
     def bpr_over_all(

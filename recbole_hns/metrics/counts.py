@@ -34,14 +34,16 @@ def can_count(scores: torch.Tensor, positive_u: torch.Tensor, positive_i: torch.
 class RankCounts:
     """One entry per positive, grouped by user and ascending within a user.
 
-    ``above`` is the number of the user's negatives that score higher, a tie counting one half; the
-    user's n₊ and n₋ stand beside it. x = above / n₋ is the false positive rate at the positive.
+    ``above`` is the number of the user's negatives that score higher, a tie counting one half, ``tied``
+    that of ties; the user's n₊ and n₋ stand beside them. x = above / n₋ is the false positive rate at the
+    positive; where there are ties, the middle of the rates that the straight line through them passes.
     """
 
     above: Numbers  # (P,)
     place: Numbers  # (P,) 0 for the user's best-ranked positive, 1 for the next, …
     n_pos: Numbers  # (P,)
     n_neg: Numbers  # (P,)
+    tied: Numbers  # (P,)
 
     @classmethod
     def from_scores(
@@ -62,12 +64,12 @@ class RankCounts:
         values = scores[users, positive_i.to(scores.device)[order]]
         n_pos = torch.bincount(users, minlength=len(scores))
         first = F.pad(n_pos.cumsum(0), (1, 0))
-        above, n_items = kernels.negatives_above(scores, first, values)
+        above, tied, n_items = kernels.negatives_above(scores, first, values)
         if (n_items < 0).any():
             raise Error("the model's scores are NaN: it has diverged, try a smaller learning rate.")
-        above = above[(users * (scores.shape[1] + 1.0) + above).argsort()]  # ascending within each user
+        order = (users * (scores.shape[1] + 1.0) + above).argsort()  # ascending within each user
         place = torch.arange(len(users), device=scores.device) - first[users]
-        columns = (above, place, n_pos[users], (n_items - n_pos)[users])
+        columns = (above[order], place, n_pos[users], (n_items - n_pos)[users], tied[order])
         return cls(*(column.double().cpu().numpy() for column in columns))
 
     @classmethod
@@ -77,7 +79,7 @@ class RankCounts:
         return cls(*(np.concatenate(column) for column in columns))
 
     def _columns(self) -> tuple[Numbers, ...]:
-        return self.above, self.place, self.n_pos, self.n_neg
+        return self.above, self.place, self.n_pos, self.n_neg, self.tied
 
     def by_user(self) -> tuple[Numbers, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """``above`` of all positives, and n₊ and n₋ once per user: what the theory's bounds take."""

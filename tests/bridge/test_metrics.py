@@ -79,7 +79,7 @@ def test_users_without_negatives_are_counted_in_the_log(caplog):
     caplog.set_level("INFO")  # whatever level a search left behind
     config = HNSConfig("BPR", "ml-100k", config_dict=OURS)
     struct = DataStruct()
-    counts = RankCounts(np.array([1.0, 0.0]), np.zeros(2), np.ones(2), np.array([4.0, 0.0]))
+    counts = RankCounts(np.array([1.0, 0.0]), np.zeros(2), np.ones(2), np.array([4.0, 0.0]), np.zeros(2))
     struct.set("rec.above", counts)
     assert OPAUC(config).calculate_metric(struct)["opauc@1"] == 0.75
     assert "OPAUC: 1 users without a negative item are left out" in caplog.text

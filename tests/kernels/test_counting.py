@@ -15,13 +15,16 @@ def test_negatives_above_by_loops(kernels, generator):
     own = [scores[u].isfinite().nonzero()[:n, 0].tolist() for u, n in enumerate(n_pos)]
     values = torch.tensor([float(scores[u, i]) for u, items in enumerate(own) for i in items])
 
-    above, n_items = kernels.negatives_above(scores, first, values)
-    expected = []
+    above, tied, n_items = kernels.negatives_above(scores, first, values)
+    expected, ties = [], []
     for u, items in enumerate(own):
         others = [x for j, x in enumerate(scores[u].tolist()) if j not in items and x > -torch.inf]
         for i in items:
             value = float(scores[u, i])
-            expected.append(sum(x > value for x in others) + sum(x == value for x in others) / 2)
+            ties.append(sum(x == value for x in others))
+            expected.append(sum(x > value for x in others) + ties[-1] / 2)
         taking_part = int((scores[u] > -torch.inf).sum())
         assert int(n_items[u]) == (-1 if u == 7 else taking_part)
     assert above.tolist() == expected
+    assert tied.tolist() == ties
+    assert any(ties)

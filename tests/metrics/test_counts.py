@@ -97,7 +97,7 @@ def test_batches_of_users_are_joined(case, kernels):
         own = scores[some.start : some.stop]
         parts.append(RankCounts.from_scores(own, users[of_these] - some.start, items[of_these], kernels))
     whole, joined = RankCounts.from_scores(*case, kernels), RankCounts.concatenate(parts)
-    for name in ("above", "place", "n_pos", "n_neg"):
+    for name in ("above", "place", "n_pos", "n_neg", "tied"):
         assert getattr(whole, name).tolist() == getattr(joined, name).tolist()
 
 

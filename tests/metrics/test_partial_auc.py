@@ -71,6 +71,34 @@ def test_nopauc_is_scikit_learns_partial_auc(kernels, generator, beta):
     assert nopauc(counts, beta) == pytest.approx(np.mean(expected), abs=1e-6)
 
 
+@pytest.mark.parametrize("levels", [2, 6, 30])
+@pytest.mark.parametrize("beta", [0.001, *BETAS])
+def test_with_ties_it_is_scikit_learns_too(kernels, generator, beta, levels):
+    """Also where β falls among the ties: the ROC curve passes them in a straight line."""
+    scores, *positives = random_case(generator, users=30, items=80)
+    taking_part = scores > -torch.inf
+    drawn = torch.randint(levels, scores.shape, generator=generator).float()
+    case = (torch.where(taking_part, drawn, scores), *positives)
+    counts = RankCounts.from_scores(*case, kernels)
+    expected = [roc_auc_score(y, s, max_fpr=beta) for y, s in labels_and_scores(*case)]
+    assert nopauc(counts, beta) == pytest.approx(np.mean(expected), abs=1e-9)
+    # scikit-learn's value, un-normalised: McClish (1989)
+    area = beta**2 / 2 + (2 * np.array(expected) - 1) * (beta - beta**2 / 2)
+    assert opauc(counts, beta) == pytest.approx(area.mean(), abs=1e-9)
+
+
+def test_ties_among_which_the_rate_falls_count_by_the_straight_line_through_them(kernels):
+    """One positive among 4 tied negatives below 1 of 10: the line rises from 0.1 to 0.5."""
+    scores = torch.tensor([[9.0, 5.0, 5.0, 5.0, 5.0, 5.0, 1.0, 1.0, 1.0, 1.0, 1.0]])
+    counts = RankCounts.from_scores(scores, torch.tensor([0]), torch.tensor([3]), kernels)
+    assert (counts.above.tolist(), counts.tied.tolist(), counts.n_neg.tolist()) == ([3], [4], [10])
+    for beta, area in ((0.1, 0), (0.2, 0.0125), (0.3, 0.05), (0.5, 0.2), (1, 0.7)):
+        assert opauc(counts, beta) == pytest.approx(area, abs=1e-12)
+    assert opauc_at_k(counts, 3) == pytest.approx(0.05)
+    assert llpauc(counts, 1, 0.3) == pytest.approx(0.05)
+    assert opauc(counts, 0.3, alpha=0.2) == pytest.approx(0.0375)
+
+
 def test_with_ties_beta_1_is_auc(kernels, generator):
     case = random_case(generator, ties=True)
     counts = RankCounts.from_scores(*case, kernels)
