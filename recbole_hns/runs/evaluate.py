@@ -9,6 +9,7 @@ from recbole.evaluator.base_metric import TopkMetric
 from recbole.evaluator.register import metrics_dict
 from recbole.model.abstract_recommender import AbstractRecommender
 
+from recbole_hns.bridge.collector import evaluate_counts
 from recbole_hns.bridge.metrics import DEFAULTS as METRIC_DEFAULTS
 from recbole_hns.bridge.metrics import METRICS, metric_keys
 from recbole_hns.errors import Error
@@ -17,6 +18,7 @@ from recbole_hns.runs.pipeline import make_loaders
 from recbole_hns.runs.tester import Tester
 from recbole_hns.settings.kinds import convert, whole
 from recbole_hns.settings.words import nearest
+from recbole_hns.theory import Interval, recall_interval
 
 # What an evaluation may have otherwise than the run: nothing of these changes model or split; where
 # eval_args does, the training set is not the checkpoint's, which is noticed.
@@ -37,6 +39,24 @@ def evaluate(
     """
     artifact = open_artifact(checkpoint, None, frozenset(), trust_checkpoint, model)
     return evaluate_artifact(with_settings(artifact, settings) if settings else artifact)
+
+
+def theorem_interval(
+    checkpoint: str | Path,
+    k: int,
+    trust_checkpoint: bool = False,
+    model: type[AbstractRecommender] | None = None,
+) -> Interval:
+    """Recall@K on the test set, and the bounds that the paper's theorem draws from OPAUC(K/N₋)."""
+    convert("theorem", k, whole(1), why="the K of Recall@K")
+    artifact = open_artifact(checkpoint, None, frozenset(), trust_checkpoint, model)
+    artifact = with_settings(artifact, {"metrics": ["OPAUC"]})
+    loaders = make_loaders(artifact.config, artifact.parts)
+    if loaders.test is None:
+        raise Error("there is no test set.")
+    tester = Tester(artifact.config, artifact.model)
+    tester.eval_collector.data_collect(loaders.train)
+    return recall_interval(*evaluate_counts(tester, loaders.test).by_user(), k)
 
 
 def with_settings(artifact: Artifact, settings: dict[str, Any]) -> Artifact:

@@ -7,7 +7,7 @@ from conftest import write_inter
 
 from recbole_hns import Error, run_recbole_hns
 from recbole_hns.cli.main import main
-from recbole_hns.runs.evaluate import evaluate
+from recbole_hns.runs.evaluate import evaluate, theorem_interval
 
 SMALL = {
     "epochs": 3,
@@ -60,6 +60,18 @@ def test_other_metrics_and_k_of_the_same_model(tiny, capsys):
     assert names == ["recall@5", "recall@20", "ndcg@5", "ndcg@20", "opauc@0.1"]
 
 
+def test_the_theorems_interval_holds_the_recall(tiny, capsys):
+    file, _ = train("MF", tiny, topk=[5], valid_metric="Recall@5")
+    assert main(["evaluate", str(file), "--metrics=Recall", "--theorem=5"]) == 0
+    *_, recall, words = capsys.readouterr().out.splitlines()
+    interval = theorem_interval(file, 5)
+    assert interval.low <= interval.recall <= interval.high
+    assert interval.recall == pytest.approx(float(recall.split()[2]), abs=1e-8)
+    assert (interval.users, interval.of) == (40, 40)  # of 59 items each left 49 or so
+    assert words == f"test Recall@5 is {interval}."
+    assert theorem_interval(file, 55)[3:] == (0, 40)
+
+
 def test_the_split_is_the_runs_own(tiny):
     file, result = train("MF", tiny, seed=7, split_seed=9)
     assert evaluate(file)["test_result"] == result["test_result"]
@@ -72,6 +84,9 @@ def test_the_split_is_the_runs_own(tiny):
         (["FILE", "--metrics=NDGC"], "NDGC"),
         (["FILE", "--topk=many"], "topk"),
         (["FILE", "--topk=0"], "topk"),
+        (["FILE", "--topk=1000"], "topk=1000 is not possible: data set tiny has 59 items"),
+        (["FILE", "--theorem=0"], "theorem=0"),
+        (["FILE", "--theorem=many"], "theorem"),
         (["FILE", "--embedding_size=4"], "embedding_size"),
         (["FILE", "--seed=4"], "seed"),
         (["FILE", "--data_path=nowhere"], "tiny is neither in"),

@@ -7,14 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recbole_hns.errors import Error
-from recbole_hns.theory import count_in_topk, topk_bounds, users_outside_bounds
+from recbole_hns.theory import count_in_topk, recall_interval, topk_bounds, users_outside_bounds
+from recbole_hns.theory.bounds import _bounds_of_i
 
 SIZES = [
     (n_pos, n_neg, k)
-    for n in range(4, 9)
-    for n_pos in range(2, n - 1)
+    for n in range(3, 9)
+    for n_pos in range(1, n - 1)  # N₊ ≤ K too, which the theorem does not need to leave out
     for n_neg in [n - n_pos]
-    for k in range(1, min(n_pos, n_neg))
+    for k in range(1, n_neg)
 ]
 
 
@@ -103,16 +104,58 @@ def test_users_of_random_rankings_are_inside(tight):
     n_pos, n_neg = rng.integers(0, 40, 300), rng.integers(3, 200, 300)
     above = above_of(rng, n_pos, n_neg)
     for k in (1, 5, 20):
-        checked = ((n_pos > k) & (n_neg > k)).sum()
+        checked = ((n_pos > 0) & (n_neg > k)).sum()
         assert users_outside_bounds(above, n_pos, n_neg, k, tight) == (checked, [])
+
+
+def test_with_fewer_negatives_than_k_the_bounds_would_fail():
+    """Why N₋ ≤ K is refused: OPAUC(1) sums over N₋ negatives where the proof takes K of them."""
+    broken = total = 0
+    for n_pos, n_neg, k in [(p, n, k) for p in range(1, 6) for n in range(1, 4) for k in range(n, 7)]:
+        for positives, negatives in rankings(n_pos, n_neg):
+            S = round(opauc(positives, negatives, k) * n_pos * n_neg)
+            low, high = _bounds_of_i(S, k, n_pos, tight=False)
+            total += 1
+            broken += not low <= sum(p < k for p in positives) <= high
+            if n_neg == k:
+                assert low <= sum(p < k for p in positives) <= high
+    assert 0 < broken < total
+
+
+def test_the_interval_of_recall_holds_the_means_of_the_users_it_covers():
+    rng = np.random.default_rng(3)
+    n_pos, n_neg = rng.integers(0, 12, 200), rng.integers(3, 60, 200)
+    above = above_of(rng, n_pos, n_neg)
+    starts = np.cumsum(n_pos) - n_pos
+    for k in (1, 5, 20):
+        covered, rows = (n_pos > 0) & (n_neg > k), []
+        for u in np.flatnonzero(covered):
+            a = above[starts[u] : starts[u] + n_pos[u]]
+            value = np.maximum(0, k - a).sum() / n_pos[u] / n_neg[u]
+            recall = topk_bounds(value, k, int(n_pos[u]), int(n_neg[u]), tight=True).recall
+            rows.append((count_in_topk(a, k) / n_pos[u], *recall))
+        found = recall_interval(above, n_pos, n_neg, k)
+        assert found[:3] == pytest.approx(np.mean(rows, axis=0).tolist())
+        assert (found.users, found.of) == (covered.sum(), (n_pos > 0).sum())
+        assert found.low <= found.recall <= found.high
+    assert str(found).endswith(
+        f"means over {found.users} of {found.of} users ({found.users / found.of:.1%}), those with more "
+        "than K negatives"
+    )
+
+
+def test_a_tie_stands_in_the_middle_as_in_the_metrics():
+    """1 negative above and 3 ties: 2.5, so the positive comes fourth."""
+    assert recall_interval([2.5], [1], [9], 3)[:3] == (0, 0, 0)
+    assert recall_interval([2.5], [1], [9], 4)[:3] == (1, 1, 1)
 
 
 def test_users_outside_are_named():
     # User 1 has a tie that counts ½ for OPAUC and whole for Recall@1, which no permutation allows.
     above = np.array([0, 1, 2, 1, 0.5, 0, 0, 0, 0])
     n_pos, n_neg = np.array([3, 2, 1, 3]), np.array([9, 9, 9, 1])
-    assert users_outside_bounds(above, n_pos, n_neg, 1, tight=True) == (2, [1])
-    assert users_outside_bounds(above, n_pos, n_neg, 1, tight=False) == (2, [])
+    assert users_outside_bounds(above, n_pos, n_neg, 1, tight=True) == (3, [1])
+    assert users_outside_bounds(above, n_pos, n_neg, 1, tight=False) == (3, [])
 
 
 def test_unsigned_counts_do_not_wrap_around():
@@ -126,8 +169,9 @@ def test_unsigned_counts_do_not_wrap_around():
     ("arguments", "key"),
     [
         ((0.1, 0, 5, 5), "k=0"),
-        ((0.1, 5, 5, 9), "n_pos=5"),
+        ((0.1, 5, 0, 9), "n_pos=0"),
         ((0.1, 5, 9, 5), "n_neg=5"),
+        ((0.1, 6, 9, 5), "n_neg=5"),
         ((-0.01, 2, 5, 5), "opauc=-0.01"),
         ((0.41, 2, 5, 5), "opauc=0.41"),
         ((float("nan"), 2, 5, 5), "opauc=nan"),
