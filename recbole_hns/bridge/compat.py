@@ -1,5 +1,5 @@
-"""RecBole 1.2.1 on today's stack: with :mod:`.compat_pandas` and :mod:`.compat_knowledge`, all that
-knows of its faults.
+"""RecBole 1.2.1 on today's stack: with :mod:`.compat_pandas`, :mod:`.compat_reading` and
+:mod:`.compat_knowledge`, all that knows of its faults.
 
 Each shim mends one upstream fault, does nothing where the fault is absent, and reaches no further than
 RecBole's own modules, but for the filters of warnings and SciPy's class. :mod:`.install` applies them.
@@ -120,6 +120,13 @@ def leave_anomaly_detection_alone() -> None:
     torch.autograd.set_detect_anomaly(wanted, check_nan)
 
 
+def ids_as_written() -> None:
+    """Keep ids that pandas takes for missing values."""
+    from recbole_hns.bridge import compat_reading  # it imports RecBole, which takes the shims above
+
+    compat_reading.apply()
+
+
 def knowledge_models_without_compiled_packages() -> None:
     """Let KGAT, KGIN and MCCLK do without ``dgl`` and ``torch_scatter``."""
     from recbole_hns.bridge import compat_knowledge  # it imports RecBole, which takes the shims above
@@ -172,6 +179,7 @@ def apply() -> None:
     quiet_recbole()  # first, since the others import RecBole
     lend_numpy_names()
     compat_pandas.apply()
+    ids_as_written()
     restore_dok_update()
     load_own_checkpoints()
     narrow_preloaded_weights()

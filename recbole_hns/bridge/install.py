@@ -10,6 +10,8 @@ program calls that wants RecBole's own functions to run on today's packages and 
 | --- | --- | --- |
 | NumPy's old names | ``recbole.config.Config``, as it sets itself up | RecBole asks for them |
 | frames as before pandas 3 | ``pd`` inside ``recbole.data.dataset.dataset`` | filling in place |
+| ids called NA, null, None | ``pd`` inside ``recbole.data.dataset.dataset`` | pandas takes them for nothing |
+| lines without an id | ``Dataset._load_feat`` | left out in silence, or made the padding |
 | ``dok_matrix._update`` | SciPy's class, where it is missing | seven graph models call it |
 | its own checkpoints | ``torch`` inside ``recbole.trainer.trainer`` | torch 2.6 refuses pickles |
 | width of given vectors | ``Dataset.get_preload_weight`` | 64 bits do not multiply with 32 |
