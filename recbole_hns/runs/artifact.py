@@ -75,14 +75,16 @@ class Artifact:
 
     @property
     def history(self) -> pd.DataFrame:
-        """A row for each epoch: its loss, seconds and validation."""
+        """A row for each epoch: its loss, seconds, measured hardness and validation."""
         rows = self.state.get("history") if self.record is None else self.record["epochs"]
         if rows is None:
             last = last_file(self.file)
             rows = read_checkpoint(last).get("history", []) if last.is_file() else []
-        return pd.DataFrame([{**row, **row.get("valid", {})} for row in rows]).drop(
-            columns="valid", errors="ignore"
-        )
+        parts = ("hardness", "valid")
+        flat = [
+            {**row, **{k: v for part in parts for k, v in row.get(part, {}).items()}} for row in rows
+        ]
+        return pd.DataFrame(flat).drop(columns=list(parts), errors="ignore")
 
     def evaluate(self, **settings: Any) -> dict[str, Any]:
         """``best_valid_result`` and ``test_result`` on the split of the run, e.g. ``topk=[5, 20]``."""

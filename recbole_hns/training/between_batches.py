@@ -70,6 +70,7 @@ class BetweenBatchesMixin(SavingMixin):
         else:
             self.so_far.batch, self.so_far.loss = pending["batch"], pending["loss"]
             self.so_far.seconds = pending["seconds"]
+            self.so_far.look(pending.get("hardness"))
             train_data.first = self.so_far.batch
         self._stop_if_asked()
         if self._can_be_cut:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from recbole_hns.bridge.config import LayeredConfig
     from recbole_hns.models.scorer import BatchLoss
+    from recbole_hns.training.hardness import Hardness
     from recbole_hns.training.recbole_trainer import Loss
 
 
@@ -26,6 +27,7 @@ class _Trained(TypedDict):
 class EpochRow(_Trained, total=False):
     """An epoch, with its validation if there was one."""
 
+    hardness: Hardness  # measured at its first batch
     valid_seconds: float
     score: float
     valid: dict[str, float]
@@ -45,11 +47,18 @@ class EpochSoFar:
     batch: int = 0  # the number of batches that are done
     loss: Loss | None = None  # their sum
     seconds: float = 0.0
+    looked: bool = False  # at its negatives
+    hardness: Hardness | None = None  # what was seen
     _started: float = field(default_factory=time.perf_counter)
 
     def begin(self, epoch: int) -> None:
         """Another epoch, of which nothing is done."""
         self.epoch, self.batch, self.loss, self.seconds = epoch, 0, None, 0.0
+        self.looked, self.hardness = False, None
+
+    def look(self, hardness: Hardness | None) -> None:
+        """Keep what was measured; the epoch is not measured again."""
+        self.looked, self.hardness = True, hardness
 
     def start_clock(self) -> None:
         """Now."""
@@ -71,7 +80,10 @@ class EpochSoFar:
     def row(self, loss: Loss) -> EpochRow:
         """The epoch, once it is over."""
         total = sum(loss) if isinstance(loss, tuple) else loss
-        return {"epoch": self.epoch, "train_loss": total, "train_seconds": self.seconds}
+        row: EpochRow = {"epoch": self.epoch, "train_loss": total, "train_seconds": self.seconds}
+        if self.hardness is not None:
+            row["hardness"] = self.hardness
+        return row
 
 
 class HistoryMixin(RecBoleTrainer):

@@ -69,6 +69,7 @@ class StateMixin(FiniteMixin):
             "seconds": self.so_far.seconds if batch else 0.0,
             "cur_step": self.cur_step,
             "best_valid_score": float(self.best_valid_score),
+            "hardness": plain_data(self.so_far.hardness) if batch else None,
             "best_valid_result": plain_data(self.best_valid_result),
             "history": plain_data([row for row in self.history if row["epoch"] < epoch]),
             "optimizer": self.optimizer.state_dict(),

@@ -19,7 +19,7 @@ from recbole_hns.files import cannot_be_written
 from recbole_hns.models.cards import scorer_of
 from recbole_hns.models.optim import fuse
 from recbole_hns.training.between_batches import BetweenBatchesMixin
-from recbole_hns.training.hardness import hardness
+from recbole_hns.training.hardness import aimed_at, in_words, measured, out_of_reach
 from recbole_hns.training.recbole_trainer import RecBoleTrainer
 from recbole_hns.training.schedule import decay_learning_rate
 
@@ -82,7 +82,9 @@ class HNSTrainerMixin(BetweenBatchesMixin):
         loss = method.loss, config["reg_weight"]
         self.scorer = scorer(self.model, dataset, world.backend, *loss)
         self.sampler = method.open(world)
-        aim = hardness(self.sampler)
+        if impossible is not None:
+            self.logger.warning(impossible)
+        aim, impossible = aimed_at(self.sampler), out_of_reach(self.sampler)
         if aim is not None:
             self.logger.info(set_color("hardness", "pink") + f": {aim}")
 
@@ -91,6 +93,8 @@ class HNSTrainerMixin(BetweenBatchesMixin):
 
         ``enable_amp`` is for the model's own layers; negatives are chosen in single precision.
         """
+        if not self.so_far.looked:
+            self.so_far.look(measured(self.config.method, negatives))
         query = self.scorer.encode(batch)
         with torch.autocast(self.device.type, enabled=False):  # the choice takes 32 bits
             negatives = self.sampler.select(batch[self.config["USER_ID_FIELD"]], query)
@@ -104,6 +108,10 @@ class HNSTrainerMixin(BetweenBatchesMixin):
         show_progress: bool = False,
     ) -> Loss:
         self._start_epoch(train_data, epoch_idx)
+        if self.so_far.hardness is not None:
+            self.logger.info(
+                set_color(f"epoch {epoch_idx} hardness", "pink") + f": {in_words(self.so_far.hardness)}"
+            )
         loss_func = loss_func or self.sampled_loss
         loss = super()._train_epoch(train_data, epoch_idx, loss_func, show_progress)
         self.history.append(self.so_far.row(loss))

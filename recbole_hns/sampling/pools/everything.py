@@ -76,7 +76,7 @@ class AllNegatives:
         """The weight that falls on each item, (n_items,)."""
         if not self.alike:
             total = torch.zeros(n_items, device=self.n_neg.device)
-            for _, j, p in self._weighed():
+            for _, j, p in self.weighed():
                 total.index_add_(0, j, p.sum(dim=0))
             return total
         weight = 1 / self.n_neg
@@ -93,12 +93,12 @@ class AllNegatives:
             drawn = self.world.backend.draw(self.world.line, self.users, 1, 1, generator)
             return drawn.ids[:, 0].long()
         chosen = torch.empty_like(self.users)
-        for pairs, j, p in self._weighed():
+        for pairs, j, p in self.weighed():
             chosen[pairs] = j[draw_places(p, generator)[:, 0]]
         return chosen
 
     @torch.no_grad()
-    def _weighed(self) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
+    def weighed(self) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
         """Of each context: its pairs, the ids of its negatives, and p_cij (pairs, n₋)."""
         v = vectors_of(self.query)
         everyone, owner = torch.unique(v.rows, return_inverse=True)
