@@ -82,22 +82,22 @@ class HNSTrainerMixin(BetweenBatchesMixin):
         loss = method.loss, config["reg_weight"]
         self.scorer = scorer(self.model, dataset, world.backend, *loss)
         self.sampler = method.open(world)
-        if impossible is not None:
-            self.logger.warning(impossible)
         aim, impossible = aimed_at(self.sampler), out_of_reach(self.sampler)
         if aim is not None:
             self.logger.info(set_color("hardness", "pink") + f": {aim}")
+        if impossible is not None:
+            self.logger.warning(impossible)
 
     def sampled_loss(self, batch: Interaction) -> BatchLoss:
         """Encode once, choose negatives without gradient, learn from them.
 
         ``enable_amp`` is for the model's own layers; negatives are chosen in single precision.
         """
-        if not self.so_far.looked:
-            self.so_far.look(measured(self.config.method, negatives))
         query = self.scorer.encode(batch)
         with torch.autocast(self.device.type, enabled=False):  # the choice takes 32 bits
             negatives = self.sampler.select(batch[self.config["USER_ID_FIELD"]], query)
+        if not self.so_far.looked:
+            self.so_far.look(measured(self.config.method, negatives))
         return self.scorer.loss(batch, query, negatives, self.sampler.generator)
 
     def _train_epoch(
@@ -108,13 +108,13 @@ class HNSTrainerMixin(BetweenBatchesMixin):
         show_progress: bool = False,
     ) -> Loss:
         self._start_epoch(train_data, epoch_idx)
+        loss_func = loss_func or self.sampled_loss
+        loss = super()._train_epoch(train_data, epoch_idx, loss_func, show_progress)
+        self.history.append(self.so_far.row(loss))
         if self.so_far.hardness is not None:
             self.logger.info(
                 set_color(f"epoch {epoch_idx} hardness", "pink") + f": {in_words(self.so_far.hardness)}"
             )
-        loss_func = loss_func or self.sampled_loss
-        loss = super()._train_epoch(train_data, epoch_idx, loss_func, show_progress)
-        self.history.append(self.so_far.row(loss))
         if epoch_idx == self.epochs - 1:  # RecBole validates next where eval_step divides the epochs
             self.eval_step = min(self.eval_step, 1)
         return loss
