@@ -128,6 +128,8 @@ def check_parts(
         getLogger().warning("the validation set is empty: all epochs are trained, and the last counts.")
     if test_set is not None and len(test_set) == 0:
         getLogger().warning("the test set is empty: there will be no test result.")
+    if not config["repeatable"]:  # where what was taken may well be taken again
+        warn_of_known_pairs(train_set, valid_set, test_set)
 
 
 def check_model(config: HNSConfig, model: torch.nn.Module, data: Dataset) -> None:
@@ -150,8 +152,8 @@ def check_model(config: HNSConfig, model: torch.nn.Module, data: Dataset) -> Non
 def rehearse(config: HNSConfig, model: AbstractRecommender, loader: TrainLoader) -> None:
     """Let a model of RecBole score two pairs, so that sizes that do not fit show before a run begins.
 
-    No random state is touched, and nothing is learned. A model of your own is not tried: its errors
-    are to be seen as they are.
+    No random state is touched, and nothing is learned. A model of your own is only asked whether its loss
+    reads the negatives: its errors are to be seen as they are.
     """
     if config.own_model:
         return
