@@ -18,6 +18,8 @@ from recbole_hns.bridge.says import recbole_says
 from recbole_hns.bridge.world import refuse_users_without_negatives, world_of
 from recbole_hns.data.loader import TrainLoader
 from recbole_hns.errors import Error
+from recbole_hns.runs.overlap import warn_of_known_pairs
+from recbole_hns.runs.two_negatives import warn_if_negatives_are_not_read
 from recbole_hns.sampling.positives import Positives
 from recbole_hns.settings.kinds import is_whole
 from recbole_hns.settings.words import shown
@@ -156,6 +158,7 @@ def rehearse(config: HNSConfig, model: AbstractRecommender, loader: TrainLoader)
     reads the negatives: its errors are to be seen as they are.
     """
     if config.own_model:
+        warn_if_negatives_are_not_read(config, model, loader)
         return
     states = random.getstate(), np.random.get_state()
     model.eval()
