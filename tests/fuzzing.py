@@ -541,8 +541,8 @@ class Outcome:
 
 
 def run_here(line: list[str], folder: Path, data: Path, kind: str = "") -> Outcome:
-    """Run a line through the command's entry point, in an empty folder."""
-    folder.mkdir(parents=True)
+    """Run a line through the command's entry point, in a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
     before, old, root = _listing(folder, data), os.getcwd(), logging.getLogger()
     handlers, level, root.handlers = root.handlers, root.level, []
     environment = dict(os.environ)

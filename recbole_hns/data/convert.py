@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from pathlib import Path
 
 import pandas as pd
 from tqdm import tqdm
 
+from recbole_hns.data.in_place import put_in_place, recover
 from recbole_hns.data.interactions import (
     TEST,
     TRAIN,
@@ -48,6 +48,7 @@ def write_dataset(data: Interactions, folder: Path, name: str, overwrite: bool =
     Everything goes to a temporary folder first and is moved when it is complete.
     """
     target = folder / name
+    recover(target)
     if target.exists() and not overwrite:
         raise Error(f"{target} exists already: choose another --name, or give --overwrite.")
     folder.mkdir(parents=True, exist_ok=True)
@@ -60,9 +61,7 @@ def write_dataset(data: Interactions, folder: Path, name: str, overwrite: bool =
             for part, word in PARTS.items():
                 _write_inter(data.keep(data.parts == part), work / f"{name}.{word}.inter")
         (work / f"{name}.yaml").write_text(_properties(data), encoding="utf-8")
-        if target.exists():
-            shutil.rmtree(target)
-        work.rename(target)
+        put_in_place(work, target)
     return sorted(target.iterdir())
 
 

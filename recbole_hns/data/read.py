@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Sequence
+import zipfile
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import scipy.io
 import scipy.sparse
@@ -18,6 +21,7 @@ from recbole_hns.errors import Error
 from recbole_hns.settings.words import nearest
 
 CHUNK_ROWS = 200_000
+Ids = npt.NDArray[np.int64]  # as a file has them
 
 
 @dataclass(frozen=True)
@@ -73,15 +77,56 @@ def read_matrix(file: Path) -> Interactions:
                 raise Error(f"{file} has no matrix called data; it has {names}.")
             matrix = content["data"]
         else:
+            _refuse_bomb(file)
             matrix = scipy.sparse.load_npz(file)
     except Error:
         raise
     except Exception as error:  # whatever the two readers raise for a broken file
         reason = " ".join(str(error).split())
         raise Error(f"{file} cannot be read as a matrix: {reason}.") from error
-    matrix = scipy.sparse.coo_matrix(matrix)
-    positive = matrix.data > 0
-    return Interactions(matrix.row[positive].astype(np.int32), matrix.col[positive].astype(np.int32))
+    rows, columns = _positive_places(file, matrix)
+    users, user_names = numbered(rows)
+    items, item_names = numbered(columns)
+    return Interactions(users, items, user_names, item_names)
+
+
+def _refuse_bomb(file: Path) -> None:
+    """A matrix unpacks to a few times its file's size; an archive of nothing but zeros to a thousand."""
+    with zipfile.ZipFile(file) as archive:
+        size = sum(member.file_size for member in archive.infolist())
+    if size > 100 * file.stat().st_size + 2**27:
+        raise Error(f"{file} cannot be read as a matrix: it would unpack to {size / 2**30:.1f} GB.")
+
+
+def _positive_places(file: Path, matrix: Any) -> tuple[Ids, Ids]:
+    """Rows and columns of what is greater than 0.
+
+    SciPy follows the indices of compressed rows wherever they lead; so they are checked before it does.
+    """
+    if getattr(matrix, "dtype", np.dtype(object)).kind not in "biuf" or matrix.ndim != 2:
+        raise Error(f"{file} cannot be read as a matrix: it holds no table of numbers.")
+    try:
+        if hasattr(matrix, "check_format"):
+            matrix.check_format(full_check=True)
+        places = scipy.sparse.coo_matrix(matrix)
+    except (ValueError, IndexError, TypeError, MemoryError) as error:
+        reason = " ".join(str(error).split())
+        raise Error(f"{file} cannot be read as a matrix: {reason}.") from error
+    positive = places.data > 0
+    if not positive.any():
+        raise Error(f"{file} holds no interaction.")
+    return places.row[positive].astype(np.int64), places.col[positive].astype(np.int64)
+
+
+def numbered(ids: Ids) -> tuple[Numbers, Names | None]:
+    """Ids as numbers that can be counted by: themselves, unless they are far more than there are.
+
+    Memory is taken for the largest number; of ids that would waste it, the names are kept apart.
+    """
+    if ids.max(initial=0) < min(2**31, 100 * len(ids) + 1_000_000):
+        return ids.astype(np.int32), None
+    names, numbers = np.unique(ids, return_inverse=True)
+    return numbers.astype(np.int32), np.array([str(name) for name in names], dtype=object)
 
 
 def read_lists(files: Sequence[Path]) -> Interactions:
@@ -93,22 +138,36 @@ def read_lists(files: Sequence[Path]) -> Interactions:
         raise Error(f"which of {files[0].name} and {files[1].name} is the test set? Call it test.txt.")
     users, items, parts = [], [], []
     for file, test in zip(files, is_test):
-        with open(file, encoding="utf-8") as lines:
-            for number, line in enumerate(tqdm(lines, desc=file.name, unit=" lines", leave=False), 1):
-                try:
-                    user, *taken = np.array(line.split(), dtype=np.int32) if line.strip() else [None]
-                except ValueError as error:
-                    raise Error(
-                        f"{file}, line {number}: a user and items are needed, all whole numbers."
-                    ) from error
-                if taken:
-                    items.append(np.array(taken, dtype=np.int32))
-                    users.append(np.full(len(taken), user, dtype=np.int32))
-                    parts.append(np.full(len(taken), TEST if test else TRAIN, dtype=np.int8))
+        for user, taken in _lists(file):
+            items.append(taken)
+            users.append(np.full(len(taken), user))
+            parts.append(np.full(len(taken), TEST if test else TRAIN, dtype=np.int8))
     if not users:
         raise Error(f"{files[0]} holds no interaction.")
     both = np.concatenate(parts) if len(files) == 2 else None
-    return Interactions(np.concatenate(users), np.concatenate(items), parts=both)
+    own, user_names = numbered(np.concatenate(users))
+    its, item_names = numbered(np.concatenate(items))
+    return Interactions(own, its, user_names, item_names, parts=both)
+
+
+def _lists(file: Path) -> Iterator[tuple[int, Ids]]:
+    """The users of a file who took something, with their items."""
+    number = 0
+    try:
+        with open(file, encoding="utf-8-sig") as lines:
+            for line in tqdm(lines, desc=file.name, unit=" lines", leave=False):
+                number += 1
+                ids = np.array(line.split(), dtype=np.int64)
+                if ids.min(initial=0) < 0:
+                    raise ValueError("negative")
+                if len(ids) > 1:
+                    yield int(ids[0]), ids[1:]
+    except UnicodeDecodeError as error:
+        raise Error(f"{file} is malformed: it is no text in UTF-8.") from error
+    except (ValueError, OverflowError) as error:
+        raise Error(
+            f"{file}, line {number}: a user and items are needed, all whole numbers from 0 to 2^63 - 1."
+        ) from error
 
 
 class _Numbers:
@@ -167,7 +226,7 @@ def _chunks(file: Path, columns: Columns) -> Iterable[pd.DataFrame]:
             for rows in reader:
                 yield rows[wanted].dropna(how="all")
                 bar.update(len(rows))
-    except (pd.errors.ParserError, UnicodeDecodeError) as error:
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError, csv.Error) as error:
         reason = " ".join(str(error).split()).replace("Error tokenizing data. C error: ", "")
         raise Error(f"{file} is malformed: {reason}.") from error
 
@@ -192,8 +251,8 @@ def _positive_rows(file: Path, rows: pd.DataFrame, columns: Columns) -> pd.DataF
 
 
 def _numeric(file: Path, column: pd.Series) -> pd.Series:
-    numbers = pd.to_numeric(column, errors="coerce")
-    _refuse_rows(file, numbers.isna(), f"{column.name} is not a number")
+    numbers = pd.to_numeric(column, errors="coerce").astype(np.float64)
+    _refuse_rows(file, ~np.isfinite(numbers), f"{column.name} is not a number")
     return numbers
 
 

@@ -24,6 +24,7 @@ from recbole_hns.files import whole_file
 from recbole_hns.runs.artifact import Artifact, open_artifact
 from recbole_hns.runs.tester import Tester
 from recbole_hns.sampling.positives import Ids, Positives
+from recbole_hns.settings.words import as_cell
 
 SCORES = 1 << 24  # scores in a batch of users
 HEADER = ("user", "item", "rank", "score")
@@ -139,13 +140,17 @@ def _rows(
 
 
 def write_csv(rows: Iterator[Row], file: Path) -> tuple[int, int]:
-    """Write the file whole or not at all; the numbers of users and rows in it."""
+    """Write the file whole or not at all; the numbers of users and rows in it.
+
+    An id that a spreadsheet would run as a formula, such as ``=1+1``, gets a ``'`` in front.
+    """
     users, n_rows = set(), 0
     with whole_file(file, newline="") as stream:
         writer = csv.writer(stream)
         writer.writerow(HEADER)
         for row in rows:
-            writer.writerow((row.user, row.item, row.rank, f"{row.score:.6g}"))
+            cells = (as_cell(row.user), as_cell(row.item))
+            writer.writerow((*cells, row.rank, f"{row.score:.6g}"))
             users.add(row.user)
             n_rows += 1
     return len(users), n_rows

@@ -17,6 +17,7 @@ from recbole_hns.runs.config import HNSConfig
 from recbole_hns.settings.dialect import parse_value, read_command_line, read_yaml
 from recbole_hns.settings.kinds import convert
 from recbole_hns.settings.layers import Layer
+from recbole_hns.settings.words import shown
 from recbole_hns.training.checkpoint import Content, read_checkpoint
 from recbole_hns.training.plain import NOT_OF_THE_RUN, plain_setting, plain_settings
 from recbole_hns.training.run_files import is_there, last_file, runs_in
@@ -88,7 +89,13 @@ def rebuild_config(
             config_file_list,
             config_dict,
             command_line,
-            below=Layer(str(file), decided(state)),
+            below=Layer(str(file), {**decided(state), **_own_places(state, file)}),
+        )
+    saved, now = state.get("final", {}).get("result_dir"), config["result_dir"]
+    if config_class is HNSConfig and saved != now and "result_dir" not in given:
+        config.notes.append(
+            f"result_dir={shown(saved)} of {file} is outside of this folder: the result goes to {now}, or "
+            "to the --result_dir that you give."
         )
     if "final" in state:  # what the version that wrote it did not know was as it is by default
         now = plain_settings(config.final_config_dict)
@@ -96,6 +103,19 @@ def rebuild_config(
             if key not in free and (key in state["final"] or key in given) and key in now:
                 _refuse_another(file, key, saved, now[key])
     return config
+
+
+def _own_places(state: Content, file: Path) -> dict[str, Any]:
+    """Where a run that goes on writes: beside its file, and never where that file alone says.
+
+    Its own ``result_dir`` is kept if it is nowhere, or in the folder that one works in.
+    """
+    saved = state.get("final", {}).get("result_dir", "results")
+    inside = isinstance(saved, str) and a_path(saved).resolve().is_relative_to(Path.cwd().resolve())
+    return {
+        "checkpoint_dir": str(file.parent),
+        "result_dir": saved if inside or saved is None else "results",
+    }
 
 
 @contextmanager

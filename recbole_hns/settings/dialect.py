@@ -17,6 +17,15 @@ from recbole_hns.errors import Error
 from recbole_hns.files import a_path
 from recbole_hns.settings.words import shown
 
+MOST_LETTERS = 1_000_000  # of a file of settings
+MOST_VALUES = 100_000  # that it may stand for
+
+# PyYAML's own, and what its constructors raise for a tag that its value does not go with.
+_UNREADABLE = (
+    *(yaml.YAMLError, ValueError, RecursionError, ArithmeticError),
+    *(AttributeError, KeyError, TypeError),
+)
+
 _CORE = {  # tag: what is written so, and the characters it can begin with
     "null": (r"~|null|Null|NULL|None|", "~nN\0"),
     "bool": (r"true|True|TRUE|false|False|FALSE", "tTfF"),
@@ -34,10 +43,17 @@ class _Loader(yaml.SafeLoader):
     yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
 
     def get_single_data(self) -> Any:
-        """The content, in which nothing holds itself, as an alias within its own anchor would."""
-        data = super().get_single_data()
-        _refuse_endless(data, set())
-        return data
+        """The content, in which nothing holds itself, as an alias within its own anchor would.
+
+        What aliases repeat is counted before anything is built: a few lines can stand for more values
+        than there is memory.
+        """
+        node = self.get_single_node()
+        if node is None:
+            return None
+        if _count(node, {}) > MOST_VALUES:
+            raise yaml.YAMLError(f"it stands for more than {MOST_VALUES:,} values")
+        return self.construct_document(node)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         """A mapping whose keys are all different: with PyYAML the last of equal ones would win."""
@@ -57,12 +73,19 @@ class _Dumper(yaml.SafeDumper):
     """Quotes what YAML 1.1 or 1.2 would take for something else than a word."""
 
 
-def _refuse_endless(value: Any, above: set[int]) -> None:
-    if id(value) in above:
-        raise yaml.YAMLError("a value holds itself")
-    members = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    for member in members:
-        _refuse_endless(member, above | {id(value)})
+def _count(node: yaml.Node, known: dict[int, int | None]) -> int:
+    """How many values a node stands for; every node is counted once, whatever aliases repeat it."""
+    if id(node) in known:
+        count = known[id(node)]
+        if count is None:
+            raise yaml.YAMLError("a value holds itself")
+        return count
+    known[id(node)] = None  # being counted
+    members = node.value if isinstance(node, yaml.CollectionNode) else ()
+    if isinstance(node, yaml.MappingNode):
+        members = [one for pair in node.value for one in pair]
+    known[id(node)] = count = 1 + sum(_count(one, known) for one in members)
+    return count
 
 
 def _read_int(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
@@ -93,10 +116,16 @@ _Loader.add_constructor("tag:yaml.org,2002:float", _read_float)
 def read_yaml(file: str | Path, what: str = "config file") -> dict[str, Any]:
     """The ``key: value`` lines of a file."""
     try:
-        content = yaml.load(a_path(file).read_text("utf-8-sig"), Loader=_Loader)
+        with open(a_path(file), encoding="utf-8-sig") as stream:
+            text = stream.read(MOST_LETTERS + 1)
+        if len(text) > MOST_LETTERS:
+            raise Error(f"{what} {file} is longer than {MOST_LETTERS:,} characters.")
+        content = yaml.load(text, Loader=_Loader)
+    except Error:
+        raise
     except OSError as error:
         raise Error(f"{what} {file} cannot be read: {error.strerror}.") from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except _UNREADABLE as error:
         reason = " ".join(str(error).split())
         raise Error(f"{what} {file} is not valid YAML: {reason}.") from error
     if content is None:
@@ -125,7 +154,7 @@ def parse_value(text: str) -> Any:
         if isinstance(node, yaml.ScalarNode) and node.style in ("|", ">"):
             return text  # a block of lines, which no single line is
         return yaml.load(text, Loader=_Loader)
-    except (yaml.YAMLError, ValueError, RecursionError):
+    except _UNREADABLE:
         return text  # such as [5,inf)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 
@@ -18,6 +19,15 @@ def shown(value: object, most: int = 200) -> str:
 def plain_word(value: object) -> str:
     """A value without the quotes of a string."""
     return shown(value).strip("'")
+
+
+# A spreadsheet computes a cell that begins so; behind a sign, words and numbers compute nothing.
+_FORMULA = re.compile(r"[=\t\r\n]|[+\-@](?![\w.\-]*$)")
+
+
+def as_cell(value: object) -> object:
+    """A value as a cell of a CSV file: what a spreadsheet would run as a formula gets a ``'`` in front."""
+    return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
 
 
 def nearest(word: object, known: Iterable[str]) -> str:

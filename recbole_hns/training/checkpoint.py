@@ -8,6 +8,7 @@ names). Both hold tensors and plain data only. Each is written beside the one be
 from __future__ import annotations
 
 import pickle
+import struct
 import warnings
 import zipfile
 import zlib
@@ -19,6 +20,7 @@ import torch
 
 from recbole_hns.errors import Error
 from recbole_hns.files import whole_file
+from recbole_hns.training.content import refuse_wrong_kinds
 from recbole_hns.training.plain import NOT_OF_THE_RUN, plain_setting
 from recbole_hns.training.run_files import previous_file
 
@@ -95,23 +97,34 @@ def _read(file: Path, device: str | torch.device, trust: bool) -> Content:
             content = torch.load(file, map_location=device, weights_only=True)
     except pickle.UnpicklingError as error:
         content = _read_pickle(file, device, trust, error)
-    except (RuntimeError, EOFError, OSError) as error:
+    except Exception as error:  # torch's reader raises anything for bytes that nobody wrote
         raise Damaged(f"checkpoint {file} is damaged: {_reason(error)}.") from error
     return {**_checked(content, file), "read_from": str(file)}
 
 
 def _refuse_damage(file: Path) -> None:
-    """torch.load notices what is cut off, but not a bit that has changed: the checksums tell."""
+    """torch.load notices what is cut off, but not a bit that has changed: the checksums tell.
+
+    torch packs nothing, so that an archive which unpacks to more than its file was not written by it.
+    """
     try:
         with zipfile.ZipFile(file) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+            if size > file.stat().st_size:
+                raise Error(
+                    f"checkpoint {file} would unpack to {size} bytes: torch writes no such file."
+                )
             broken = archive.testzip()
     except (
         zipfile.BadZipFile,
         zlib.error,
+        struct.error,
         OSError,
         EOFError,
         RuntimeError,
         NotImplementedError,
+        OverflowError,
+        UnicodeDecodeError,
     ) as error:
         raise Damaged(f"checkpoint {file} is damaged: {_reason(error)}.") from error
     if broken is not None:
@@ -141,6 +154,7 @@ def _checked(content: object, file: Path) -> Content:
             f"checkpoint {file} has format {content.get('format')}, and this version of recbole-hns "
             f"reads format {FORMAT}."
         )
+    refuse_wrong_kinds(content, file)
     return content
 
 

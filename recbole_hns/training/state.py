@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -98,12 +100,15 @@ class StateMixin(FiniteMixin):
         except RuntimeError as error:
             reason = " ".join(str(error).split())
             raise Error(f"the checkpoint is of another model: {reason}.") from error
-        self.model.load_other_parameter(moved(state.get("other_parameter"), self.device))
+        with _fitting("other parameters"):
+            self.model.load_other_parameter(moved(state.get("other_parameter"), self.device))
 
     def load_run_state(self, state: Content) -> None:
         """Take over all that :meth:`run_state` saved; the moment waits for its epoch."""
         self.load_model_state(state)
-        self.optimizer.load_state_dict(state["optimizer"])
+        with _fitting("optimiser"):
+            self.optimizer.load_state_dict(state["optimizer"])
+            _refuse_other_shapes(self.optimizer)
         self.start_epoch, self.cur_step = state["epoch"], state["cur_step"]
         self.best_valid_score = state["best_valid_score"]
         self.best_valid_result = state.get("best_valid_result")
@@ -116,15 +121,18 @@ class StateMixin(FiniteMixin):
             return
         moment, name = state["moment"], self.config.sampler
         for key, value in moment["memory"].items():
+            if hasattr(type(self.model), key):
+                raise Error(f"the checkpoint does not fit: {key} is no tensor that a model remembers.")
             setattr(self.model, key, moved(value, self.device))
-        if name in moment["sampler"]:
-            self.sampler.load_state_dict(moment["sampler"][name])
-        else:
+        if name not in moment["sampler"]:
             self.logger.warning(f"the checkpoint holds nothing of sampler={name}, which begins anew.")
-        self.sampler.generator.set_state(moment["generator"])
-        for generator, saved in zip(self._loader_generators(), moment["loaders"]):
-            generator.set_state(saved)
-        restore_random_states(moment["random"])
+        with _fitting("moment"):
+            if name in moment["sampler"]:
+                self.sampler.load_state_dict(moment["sampler"][name])
+            self.sampler.generator.set_state(moment["generator"])
+            for generator, saved in zip(self._loader_generators(), moment["loaders"]):
+                generator.set_state(saved)
+            restore_random_states(moment["random"])
 
     def _know_data(self, train_data: TrainLoader) -> None:
         self._train_data = train_data
@@ -141,6 +149,26 @@ class StateMixin(FiniteMixin):
         if isinstance(self._train_data, KnowledgeBasedDataLoader):
             return [self._train_data.kg_dataloader.generator]
         return []
+
+
+@contextmanager
+def _fitting(what: str) -> Iterator[None]:
+    """What a file's content raises where it is not what was saved, as a sentence."""
+    try:
+        yield
+    except Error:
+        raise
+    except (LookupError, TypeError, ValueError, RuntimeError, AttributeError, ArithmeticError) as error:
+        reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+        raise Error(f"the checkpoint's {what} cannot be taken over: {reason}.") from error
+
+
+def _refuse_other_shapes(optimizer: torch.optim.Optimizer) -> None:
+    """torch looks at the names in an optimiser's state and not at the shapes."""
+    for parameter, state in optimizer.state.items():
+        for name, value in state.items():
+            if isinstance(value, torch.Tensor) and value.dim() and value.shape != parameter.shape:
+                raise ValueError(f"{name} is of shape {tuple(value.shape)}, not {tuple(parameter.shape)}")
 
 
 def tensors_of(model: torch.nn.Module) -> dict[str, Any]:

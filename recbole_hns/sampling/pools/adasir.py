@@ -10,7 +10,7 @@ import torch
 from recbole_hns.errors import Error
 from recbole_hns.kernels import Candidates
 from recbole_hns.sampling.negatives import draw_places
-from recbole_hns.sampling.pools.base import Pool, Source
+from recbole_hns.sampling.pools.base import Pool, Source, items_of
 from recbole_hns.sampling.pools.line import LinePool
 from recbole_hns.sampling.pools.popularity import Popularity
 from recbole_hns.sampling.pools.uniform import Uniform
@@ -114,5 +114,5 @@ class AdaSIRSource(Source):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on with the saved pools."""
-        self.pools.copy_(state["pools"])
+        self.pools.copy_(items_of(state["pools"], self.world))
         self.due.copy_(state["due"])

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 import torch
 
 from recbole_hns.kernels import Candidates
-from recbole_hns.sampling.pools.base import Pool, Source
+from recbole_hns.sampling.pools.base import Pool, Source, items_of
 from recbole_hns.sampling.query import Query, vectors_of
 from recbole_hns.sampling.world import World
 from recbole_hns.settings.kinds import Positive, setting
@@ -113,5 +113,5 @@ class AOBPRSource(Source):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on with the saved order."""
         if state:
-            self.order = state["order"].to(self.world.device)
+            self.order = items_of(state["order"], self.world).to(self.world.device)
             self.sigma, self.drawn = state["sigma"].to(self.world.device), state["drawn"]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 
+from recbole_hns.errors import Error
 from recbole_hns.kernels import Candidates
 from recbole_hns.sampling.query import Query
 from recbole_hns.sampling.world import World
@@ -48,6 +49,16 @@ class Source:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a checkpoint."""
+
+
+def items_of(saved: torch.Tensor, world: World) -> torch.Tensor:
+    """Numbers of items that a file holds: kernels look them up without a question."""
+    outside = ((saved < 0) | (saved >= world.n_items)).any()
+    if saved.is_floating_point() or outside:
+        raise Error(
+            f"the checkpoint's sampler names items beyond the {world.n_items - 1} that there are."
+        )
+    return saved
 
 
 def of_chosen(log_q: torch.Tensor, drawn: Candidates, chosen: Candidates) -> torch.Tensor:
