@@ -9,6 +9,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from recbole_hns import run_recbole_hns
+from recbole_hns.bridge import config as bridge
+from recbole_hns.runs.config import HNSConfig
+from recbole_hns.settings.layers import Layer
+
 RESULTS = Path(__file__).parents[2] / "results"
 STUDIES = sorted(file.parent.name for file in RESULTS.glob("*/runs.jsonl"))
 
@@ -105,3 +110,78 @@ def test_every_study_has_the_report_that_stands_there(make, monkeypatch, tmp_pat
     make.reports()
     for name in ("tables.md", "tables.tex"):
         assert (tmp_path / "results" / name).read_text("utf-8") == (RESULTS / name).read_text("utf-8")
+
+
+# Where a run was and what it showed; how much is evaluated at a time.
+DECIDES_NOTHING = {
+    "data_path",
+    "checkpoint_dir",
+    "result_dir",
+    "state",
+    "show_progress",
+    "worker",
+    "gpu_id",
+}
+DECIDES_NOTHING |= {"use_gpu", "device", "split_seed", "eval_batch_size", "trust_checkpoint"}
+# What the versions of then did, and had no setting for.
+OF_THEN = {"reg_weight": 0, "margin": 1.0}
+
+
+def winners(make, study):
+    """Of each search its model, data set, best.yaml as a layer, and the whole configuration of its run."""
+    part, plans = "trials" if study == "effects" else "runs", make.of_kind(study, "plan")
+    for search, line in make.of_kind(study, "best").items():
+        chosen = make.of_kind(study, "summary")[search]["summary"]["best"]
+        configs = [
+            one["result"]["config"]
+            for one in make.lines_of(study)
+            if (one["search"], one.get("part")) == (search, part)
+        ]
+        own = next(c for c in configs if all(c.get(key) == value for key, value in chosen.items()))
+        plan, best = plans[search]["plan"], Layer("best.yaml", yaml.safe_load(line["yaml"]))
+        yield plan["model"], plan["dataset"], best, own
+
+
+@pytest.mark.parametrize("defaults", ["today's", "none"])
+@pytest.mark.parametrize("study", STUDIES)
+def test_a_recorded_best_is_everything_that_decided(make, study, defaults, monkeypatch):
+    """With it a configuration is that of the recorded run, whatever the package's defaults have become."""
+    if defaults == "none":
+        shipped = bridge.shipped
+        monkeypatch.setattr(
+            bridge, "shipped", lambda name: shipped(name) if name == "overall" else Layer(name, {})
+        )
+    for model, dataset, best, of_run in winners(make, study):
+        today = HNSConfig(model, dataset, [best]).final_config_dict
+        then = {**OF_THEN, **of_run}
+        differ = {
+            key: (then.get(key), value)
+            for key, value in today.items()
+            if str(then.get(key)) != str(value)
+        }
+        unequal = {
+            key for key, (a, b) in differ.items() if not (isinstance(a, (int, float)) and float(a) == b)
+        }
+        assert unequal - DECIDES_NOTHING == set(), differ
+        # What the run had and today's has not, its sampler does not heed.
+        unheeded = {"N", "pool", "pool_block", "pool_alpha"}
+        assert set(of_run) - set(today) <= unheeded | DECIDES_NOTHING
+
+
+def test_there_are_28_recorded_winners(make):
+    assert sum(len(list(winners(make, study))) for study in STUDIES) == 28
+
+
+@pytest.mark.slow
+def test_a_run_of_a_recorded_best_is_the_run_of_its_whole_configuration(make):
+    """On ml-100k, whose split is by chance: every loss and test to the last digit."""
+    by_sampler = {best.values["sampler"]: (best, own) for *_, best, own in winners(make, "gowalla-mf")}
+    best, own = by_sampler["kernel"]
+    more = {"benchmark_filename": None, "epochs": 3, "state": "ERROR", "show_progress": False}
+    own = {key: value for key, value in own.items() if key in best.values}
+    found = [
+        run_recbole_hns("MF", "ml-100k", config_dict={**settings, **more})
+        for settings in (best.values, {**own, "reg_weight": 0, "sampler": "kernel"})
+    ]
+    assert found[0]["test_result"] == found[1]["test_result"]
+    assert found[0]["best_valid_result"] == found[1]["best_valid_result"]
