@@ -6,7 +6,7 @@ import ast
 import functools
 import inspect
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from logging import getLogger
 from pathlib import Path
@@ -14,10 +14,11 @@ from typing import Any
 
 import recbole
 from recbole.config import Config
+from recbole.data.dataset import Dataset
 from recbole.evaluator.base_metric import TopkMetric
 from recbole.evaluator.register import metrics_dict
 from recbole.model.abstract_recommender import AbstractRecommender
-from recbole.utils import EvaluatorType, ModelType, get_model
+from recbole.utils import EvaluatorType, InputType, ModelType, get_model
 
 from recbole_hns.bridge import keys
 from recbole_hns.bridge.install import install
@@ -32,6 +33,7 @@ from recbole_hns.settings.layers import COMMAND_LINE, Layer, Resolved, resolve
 from recbole_hns.settings.words import a_letter_away, listed, nearest, shown
 
 MODEL_ALIASES = {"MF": "BPR"}
+_TREES = ("lightgbm", "xgboost")  # RecBole has them under these names
 RECBOLE_PROPERTIES = Path(recbole.__file__).resolve().parent / "properties"
 
 # What RecBole reads from a configuration without a default in its property files.
@@ -60,6 +62,7 @@ class LayeredConfig(Config):
 
     internal_config_dict: dict[str, Any]  # what is known before the user says anything
     sampler: str
+    dataset_class: type[Dataset] | None = None  # where it is not the one that RecBole has for the model
 
     def __init__(
         self,
@@ -145,7 +148,8 @@ class LayeredConfig(Config):
             # RecBole's cross-entropy ranks against all items and knows no negatives.
             recboles["loss_type"] = "BPR"
         known = [Layer("RecBole's defaults", recboles), shipped("overall")]
-        of_model, of_data = shipped(f"model/{model}"), shipped(f"dataset/{dataset}")
+        of_model = shipped(f"model/{model}")
+        of_data = self._filtered(shipped(f"dataset/{dataset}"), known)
         if recboles["MODEL_TYPE"] != ModelType.GENERAL:
             # RecBole's other kinds of models have a split and columns that they cannot do without.
             columns = {k: v for k, v in of_data.values.items() if k not in ("eval_args", "load_col")}
@@ -161,6 +165,22 @@ class LayeredConfig(Config):
         self.internal_config_dict = dict(self.known.values)
         if recboles["MODEL_TYPE"] == ModelType.SEQUENTIAL:
             self._read_times()
+
+    def _filtered(self, of_data: Layer, known: list[Layer]) -> Layer:
+        """Our preparation of a data set, without filters by columns that the user does not load."""
+        chosen = resolve([*known, of_data, *self._user_layers]).values
+        filters = of_data.values.get("val_interval")
+        if not filters or "val_interval" in self.given.values:
+            return of_data
+        left_out = [column for column in filters if not _is_loaded(column, chosen)]
+        if not left_out:
+            return of_data
+        self.notes.append(
+            f"{of_data.origin} keeps rows by {listed(left_out)}, which load_col or unload_col leaves out: "
+            "all rows are kept."
+        )
+        kept = {column: how for column, how in filters.items() if column not in left_out}
+        return Layer(of_data.origin, {**of_data.values, "val_interval": kept or None})
 
     def _beside_the_data(self, dataset: str, lower: list[Layer]) -> Layer:
         folder = resolve([*lower, *self._user_layers]).values["data_path"]
@@ -180,6 +200,7 @@ class LayeredConfig(Config):
         if fields.get("benchmark_filename"):
             columns.append(fields["ITEM_ID_FIELD"] + fields["LIST_SUFFIX"])
             known["alias_of_item_id"] = known["alias_of_item_id"] or columns[-1:]
+        columns = [column for column in columns if column is not None]
         if known.get("load_col") == {"inter": ["user_id", "item_id"]}:
             known["load_col"] = {"inter": columns}
 
@@ -187,6 +208,8 @@ class LayeredConfig(Config):
         final: dict[str, Any] = super()._get_final_config_dict()
         _refuse_options(self.given)
         self._refuse_unknown_keys()
+        self._replace_cross_entropy(final)
+        self._drop_parts_of_eval_args(final)
         final.update({key: keys.normal(key, value) for key, value in final.items()})
         for key, value in final.items():
             default, has = self._recbole_defaults.get(key), key in self._recbole_defaults
@@ -197,17 +220,61 @@ class LayeredConfig(Config):
             if isinstance(final.get(key), str):
                 final[key] = str(a_path(final[key]))
         self._check_known_metrics(final)
-        if self._recbole_defaults.get("loss_type") and final.get("loss_type") != "BPR":
-            raise Error(
-                f"loss_type={final['loss_type']} does not rank {self.model}'s positives above sampled "
-                "negatives: set loss_type=BPR, or leave it out (pair_loss chooses among such losses)."
-            )
+        self._check_loss(final)
         self.method = self._build_method(final)  # refused before anything is loaded
         _check_decay(final, self.given)
+        self._note_what_has_no_effect()
+        if final["rm_dup_inter"] is False:
+            self.notes.append(
+                "rm_dup_inter=False drops every pair that stands more than once, the first too, as in "
+                "RecBole: leave it out to keep them all, or say first or last to keep one."
+            )
         # Pairs come from RecBole's data preparation as they are; `sampler` adds the negatives.
         self.ignored_neg_sample_args = self.given.values.get("train_neg_sample_args")
         final["train_neg_sample_args"] = {"distribution": "uniform", "sample_num": 1}
         return final
+
+    def _replace_cross_entropy(self, final: dict[str, Any]) -> None:
+        """Read a file that says ``loss_type: CE``, as RecBole's do for sequences, as one that does not."""
+        origin = self.given.origin("loss_type")
+        if origin and final["loss_type"] == "CE" and self._learns_by_loss_type:
+            final["loss_type"] = "BPR"
+            self.notes.append(
+                f"loss_type=CE (from {origin}) is replaced by BPR: cross-entropy ranks against all items "
+                "and leaves a sampler nothing to choose."
+            )
+
+    def _note_what_has_no_effect(self) -> None:
+        by = {"device": "use_gpu and gpu_id choose it", "eval_type": "it follows from metrics"}
+        said = {*self.given.typed(), *self._from_files}
+        self.notes += [
+            f"{key} is not used: {why}, as in RecBole." for key, why in by.items() if key in said
+        ]
+
+    def _drop_parts_of_eval_args(self, final: dict[str, Any]) -> None:
+        """Leave out, as RecBole does, what a file has in ``eval_args`` beside its four parts."""
+        origin, value = self.given.origin("eval_args"), final["eval_args"]
+        if not origin or not isinstance(value, Mapping):
+            return
+        strange = [key for key in value if key not in keys.EVAL_ARGS]
+        if strange and not any(a_letter_away(str(key), keys.EVAL_ARGS) for key in strange):
+            final["eval_args"] = {key: part for key, part in value.items() if key in keys.EVAL_ARGS}
+            self.notes.append(f"eval_args (from {origin}) has no {listed(strange, 'or')}: not used.")
+
+    def _check_loss(self, final: dict[str, Any]) -> None:
+        if self._learns_by_loss_type and final.get("loss_type") not in (None, "BPR"):
+            raise Error(
+                f"loss_type={final['loss_type']} does not rank {self.model}'s positives above sampled "
+                "negatives: set loss_type=BPR, or leave it out (pair_loss chooses among such losses)."
+            )
+
+    @property
+    def _learns_by_loss_type(self) -> bool:
+        """Whether a model learns from pairs where ``loss_type`` says so, as sequential ones do."""
+        declared = getattr(self.model_class, "input_type", None)
+        if declared is None:
+            return True
+        return declared == InputType.PAIRWISE and "loss_type" in self._recbole_defaults
 
     def _build_method(self, final: dict[str, Any]) -> Method:
         own = [key for key in self.named.keys(final) if key in final]
@@ -272,7 +339,7 @@ class LayeredConfig(Config):
         }
         strange = [key for key in in_files if key not in of_models and keys.kind_of(key) is None]
         for key in strange:
-            meant = a_letter_away(key, known | of_models)
+            meant = a_letter_away(key, known)  # of this run: a file may serve models of other packages
             if meant:
                 raise Error(
                     f"{key} (from {self._from_files[key]}) is not a setting: it must be {meant}."
@@ -364,7 +431,24 @@ def _refuse_options(given: Resolved) -> None:
         )
 
 
+def _is_loaded(column: str, settings: dict[str, Any]) -> bool:
+    """Whether RecBole reads a column, whichever file it is in."""
+
+    def names(key: str) -> bool | None:
+        files = settings.get(key)
+        if not isinstance(files, Mapping):
+            return None
+        return any(columns == "*" or column in (columns or ()) for columns in files.values())
+
+    return names("load_col") is not False and not names("unload_col")
+
+
 def _known_model(model: str) -> None:
+    if model.lower() in _TREES:
+        raise Error(
+            f"{model} grows trees and ranks no pairs: choose a pairwise model such as BPR, LightGCN or "
+            "SASRec (`recbole-hns models` lists them)."
+        )
     try:
         get_model(model)
     except (ValueError, AttributeError, ImportError) as error:

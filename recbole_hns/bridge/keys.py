@@ -132,7 +132,6 @@ def _list_of_text(value: Any) -> bool:
 
 PathText = Annotated[str, Fits("a path", is_path)]
 Folder = Annotated[str, Fits("a folder that can be written to", _is_folder)]
-File = Annotated[str, Fits("a file that exists", lambda v: is_path(v) and a_path(v).is_file())]
 Columns = mapping(
     "a mapping from a file's suffix to a list of its columns, e.g. {'inter': ['user_id', 'item_id']}",
     lambda v: v == "*" or _list_of_text(v),
@@ -188,9 +187,9 @@ ENVIRONMENT: dict[str, Kind] = {
     "checkpoint_dir": Annotated[Folder, setting("folder of checkpoints")],
     "show_progress": Annotated[Flag, setting("whether to show a bar")],
     "save_dataset": Annotated[Flag, setting("whether to save the filtered data set")],
-    "dataset_save_path": Annotated[optional(File), setting("a saved data set to load")],
+    "dataset_save_path": Annotated[optional(PathText), setting("a saved data set to load")],
     "save_dataloaders": Annotated[Flag, setting("whether to save the split data")],
-    "dataloaders_save_path": Annotated[optional(File), setting("saved loaders to load")],
+    "dataloaders_save_path": Annotated[optional(PathText), setting("saved loaders to load")],
     "log_wandb": Annotated[
         bool,
         Fits(
@@ -259,7 +258,9 @@ DATA: dict[str, Kind] = {
     "seq_separator": Annotated[
         str, Fits("one or more characters", lambda v: v != ""), setting("within sequences")
     ],
-    "*_FIELD": Annotated[Text, setting("name of a column")],
+    "USER_ID_FIELD": Annotated[Text, setting("name of the column of users")],
+    "ITEM_ID_FIELD": Annotated[Text, setting("name of the column of items")],
+    "*_FIELD": Annotated[optional(Text), setting("name of a column")],
     "NEG_PREFIX": Annotated[Text, setting("of columns of negatives")],
     "LIST_SUFFIX": Annotated[Text, setting("of columns of sequences")],
     "MAX_ITEM_LIST_LENGTH": Annotated[whole(1, 100_000), setting("items of a sequence")],
@@ -278,7 +279,8 @@ DATA: dict[str, Kind] = {
         optional(one_or_list(Text, "a file's suffix, or a list of them")), setting("further files")
     ],
     "rm_dup_inter": Annotated[
-        optional(Annotated[str, Fits("first or last", lambda v: v in ("first", "last"))]),
+        Any,
+        Fits("first, last, False or None", lambda v: v is False or v in ("first", "last", None)),
         setting("which of repeated interactions stays"),
     ],
     "val_interval": Annotated[
@@ -377,6 +379,8 @@ def normal(key: str, value: Any) -> Any:
         return list(value) if isinstance(value, tuple) else value
     if key in ("field_separator", "seq_separator") and isinstance(value, str):
         return value.replace("\\t", "\t")  # as a shell hands it over
+    if key == "stopping_step" and is_whole(value):
+        return min(value, LARGE)  # a number of many digits is how people write never
     is_pair = isinstance(value, (list, tuple)) and len(value) == 2 and all(map(is_number, value))
     if is_pair and fnmatchcase(key, "*_num_interval"):
         return f"[{value[0]},{value[1]}]"  # a closed interval is written as YAML's lists are

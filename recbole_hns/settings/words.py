@@ -6,6 +6,8 @@ import difflib
 import re
 from collections.abc import Iterable
 
+ALIKE = 0.75  # the share of letters in common from which a word is taken for another
+
 
 def shown(value: object, most: int = 200) -> str:
     """A value as a message shows it: on one line, and not longer than anyone reads."""
@@ -33,7 +35,11 @@ def as_cell(value: object) -> object:
 def nearest(word: object, known: Iterable[str]) -> str:
     """ " (did you mean …?)" for a word that is close to a known one."""
     by_lower = {name.lower(): name for name in known}
-    match = difflib.get_close_matches(shown(word, 50).strip("'").lower(), by_lower, n=1, cutoff=0.6)
+    text = shown(word, 50).strip("'").lower()
+    # Of four letters, two in common in the same order are nothing: such words differ in one.
+    match = difflib.get_close_matches(text, by_lower, n=1, cutoff=ALIKE) if len(text) > 4 else []
+    match = match or [name for name in by_lower if name == text]
+    match = match or [name for name in by_lower if _is_one_edit(text, name, least=3)]
     return f" (did you mean {by_lower[match[0]]}?)" if match else ""
 
 
@@ -42,8 +48,8 @@ def a_letter_away(word: str, known: Iterable[str]) -> str | None:
     return next((name for name in known if name != word and _is_one_edit(word, name)), None)
 
 
-def _is_one_edit(a: str, b: str) -> bool:
-    if abs(len(a) - len(b)) > 1 or min(len(a), len(b)) < 4:  # short names are all alike
+def _is_one_edit(a: str, b: str, least: int = 4) -> bool:
+    if abs(len(a) - len(b)) > 1 or min(len(a), len(b)) < least:  # short names are all alike
         return False
     head = next((k for k, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
     rest_a, rest_b = a[head:], b[head:]

@@ -10,6 +10,7 @@ from recbole.model.general_recommender import BPR
 from recbole.utils import InputType
 
 from recbole_hns import Error, HNSConfig, losses, pools, rules
+from recbole_hns.bridge import keys
 from recbole_hns.bridge.config import tell_notes
 
 ML = "ml-100k"
@@ -355,3 +356,88 @@ def test_every_mistake_gets_one_sentence(settings, words):
     message = refusal(**settings)
     for word in words:
         assert word in message
+
+
+# ----------------------------------------------------------------------------------- files for RecBole
+
+
+def test_cross_entropy_in_a_file_is_replaced_with_a_note_and_refused_where_it_is_typed():
+    """RecBole's files for sequences say loss_type: CE; who types it wants what a sampler cannot give."""
+    Path("own.yaml").write_text("loss_type: CE\ntrain_neg_sample_args: ~\n")
+    read = config("SASRec", files=["own.yaml"])
+    assert read["loss_type"] == "BPR"
+    assert read["MODEL_INPUT_TYPE"] == InputType.PAIRWISE
+    assert read.notes == [
+        "loss_type=CE (from own.yaml) is replaced by BPR: cross-entropy ranks against all items and leaves "
+        "a sampler nothing to choose."
+    ]
+    assert "loss_type=CE" in refusal(model="SASRec", loss_type="CE", train_neg_sample_args=None)
+    assert config("BPR", files=["own.yaml"]).notes == []  # which has no loss_type
+
+
+def test_our_own_filter_is_left_out_where_its_column_is_not_loaded():
+    """Before, `load_col` without `rating` ended in: Field [rating] not defined in dataset."""
+    note = (
+        "properties/dataset/ml-100k.yaml keeps rows by rating, which load_col or unload_col leaves out: "
+    )
+    for given in (
+        {"load_col": {"inter": ["user_id", "item_id", "timestamp"]}},
+        {"unload_col": {"inter": ["rating"]}, "load_col": None},
+    ):
+        without = config(**given)
+        assert without["val_interval"] is None
+        assert without.notes == [note + "all rows are kept."]
+    for given in ({"load_col": {"inter": "*"}}, {"load_col": None}, {}):
+        assert config(**given)["val_interval"] == {"rating": "[4,inf)"}
+        assert config(**given).notes == []
+    own = {"timestamp": "[0,inf)"}
+    kept = config(load_col={"inter": ["user_id", "item_id", "timestamp"]}, val_interval=own)
+    assert (kept["val_interval"], kept.notes) == (own, [])
+
+
+def test_what_recbole_takes_and_does_not_use_is_noted():
+    Path("own.yaml").write_text("device: cuda\neval_type: ranking\nrm_dup_inter: False\n")
+    notes = config(files=["own.yaml"]).notes
+    assert notes[0] == "device is not used: use_gpu and gpu_id choose it, as in RecBole."
+    assert notes[1] == "eval_type is not used: it follows from metrics, as in RecBole."
+    assert notes[2].startswith("rm_dup_inter=False drops every pair that stands more than once")
+    assert config(files=["own.yaml"])["rm_dup_inter"] is False
+    assert "first, last, False or None" in refusal(rm_dup_inter=True)
+    assert "first, last, False or None" in refusal(rm_dup_inter=0)
+
+
+def test_other_parts_of_eval_args_are_left_out_of_a_file_and_refused_where_they_are_typed():
+    Path("own.yaml").write_text("eval_args: {item_id: x, order: TO, mode: full}\n")
+    read = config(files=["own.yaml"])
+    assert read.notes == ["eval_args (from own.yaml) has no item_id: not used."]
+    assert (read["eval_args"]["order"], "item_id" in read["eval_args"]) == ("TO", False)
+    assert "mapping of split" in refusal(eval_args={"item_id": "x"})
+    Path("typo.yaml").write_text("eval_args: {splits: {RS: [8, 1, 1]}}\n")
+    assert "mapping of split" in refusal(files=["typo.yaml"])
+
+
+def test_a_key_that_is_near_to_another_models_is_left_alone_in_a_file():
+    """DIF-SR's lamdas is not the lamda of a model that is not trained."""
+    Path("own.yaml").write_text("lamdas: [5]\nlamda: 1\nstopping_step: 15000000000000000000000000\n")
+    read = config(files=["own.yaml"])
+    assert read.notes == ["not settings of RecBole or of recbole-hns, and not used: lamdas."]
+    assert read["stopping_step"] == keys.LARGE
+
+
+def test_columns_that_there_are_not_may_be_said_to_be_none():
+    Path("own.yaml").write_text("RATING_FIELD: ~\nTIME_FIELD: ~\n")
+    read = config(files=["own.yaml"])
+    assert (read["RATING_FIELD"], read["TIME_FIELD"]) == (None, None)
+    assert "USER_ID_FIELD=None" in refusal(USER_ID_FIELD=None)
+
+
+@pytest.mark.parametrize("model", ["LightGBM", "lightgbm", "xgboost", "XGBoost"])
+def test_trees_are_refused_for_what_they_are(model):
+    """Before, LightGBM was told to be lightgbm, and lightgbm to be a package that is missing."""
+    assert refusal(model=model).startswith(f"{model} grows trees and ranks no pairs")
+
+
+@pytest.mark.parametrize("loss", ["BCE", "BPR", "CE"])
+def test_a_model_that_can_never_be_trained_is_not_asked_for_another_loss(loss):
+    assert "CDAE learns to rebuild whole user histories" in refusal(model="CDAE", loss_type=loss)
+    assert "CDAE learns to rebuild whole user histories" in refusal(model="CDAE")

@@ -5,6 +5,7 @@ import pytest
 from recbole_hns.settings.words import a_letter_away, listed, nearest, plain_word, shown
 
 KNOWN = ["learning_rate", "train_batch_size", "topk", "epochs", "N", "M", "tau", "LightGCN"]
+KNOWN += ["step", "hide_item", "eval_step"]
 
 
 def test_a_value_is_shown_as_python_writes_it_on_one_line_and_not_endlessly():
@@ -25,6 +26,12 @@ def test_a_value_is_shown_as_python_writes_it_on_one_line_and_not_endlessly():
         ("lightgcn", "LightGCN"),
         ("train_batchsize", "train_batch_size"),
         ("zzzz", None),
+        ("tua", "tau"),  # of three letters, one may be another or exchanged
+        ("epo", None),
+        ("sim", None),  # not M
+        ("temp", None),  # not step, which has half of its letters
+        ("device", None),  # not hide_item
+        ("early_stop", None),  # not eval_step
         (3, None),
         (None, None),
     ],
