@@ -76,6 +76,19 @@ def whole_file(
         raise cannot_be_written(path, error) from error
 
 
+def make_folder(folder: Path) -> Path:
+    """Make a folder, and those above it, unless they are there.
+
+    Raises:
+        Error: if it cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise cannot_be_written(folder, error) from error
+    return folder
+
+
 def a_path(text: str | Path) -> Path:
     """A path as somebody types it: ``~`` is the home folder, wherever no shell has seen to it."""
     return Path(os.path.expanduser(text))

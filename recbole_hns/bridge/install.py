@@ -18,6 +18,7 @@ program calls that wants RecBole's own functions to run on today's packages and 
 | torch's anomaly detection | undone after SINE's import | it is on for all models otherwise |
 | KGAT, KGIN, MCCLK | their calls of dgl and torch_scatter | these are not built any more |
 | our metrics | RecBole's tables of metrics and its collector | they are RecBole metrics |
+| TensorBoard's curves | ``get_tensorboard`` inside ``recbole.trainer.trainer`` | no thread, own folder |
 | plain trainers | ``recbole.trainer.Trainer.fit`` | it would leave our sampler out |
 | warnings of RecBole and Ray | filters of ``warnings`` | a user can do nothing about them |
 
@@ -36,10 +37,11 @@ from recbole_hns.errors import Error
 @functools.cache
 def install() -> None:
     """Let RecBole run on today's packages, and know our metrics; doing so again changes nothing."""
-    from recbole_hns.bridge import collector, compat
+    from recbole_hns.bridge import collector, compat, curves
 
     compat.apply()
     collector.register()
+    curves.register()
     refuse_plain_training()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from recbole_hns.bridge.keys import SEEDS, Folder
 from recbole_hns.cli.parser import Parser, add_trust
 from recbole_hns.errors import Error
-from recbole_hns.files import a_path
+from recbole_hns.files import a_path, make_folder
 from recbole_hns.report import theory_figures
 from recbole_hns.sampling import Method, rules
 from recbole_hns.sampling.methods import setting_kinds, symbol
@@ -99,7 +99,7 @@ def run_correlation(options: argparse.Namespace) -> None:
     result = correlation(
         options.n_pos, options.n_neg, options.permutations, options.topk, options.n_betas, options.seed
     )
-    options.output.mkdir(parents=True, exist_ok=True)
+    make_folder(options.output)
     result.write_csv(options.output / "correlation.csv")
     theory_figures.plot_correlation(result, options.output / "correlation.png")
     print(f"{'metric':<14} {'best β':>8} {'correlation':>12} {'AUC':>7}")
@@ -114,7 +114,7 @@ def run_sampling(options: argparse.Namespace) -> None:
     convert("draws", options.draws, whole(1, MOST_DRAWS))
     settings = varied(options.M, options.N, options.rho)
     curves = sampling.sampling_curves(_pair(options), settings, options.draws)
-    options.output.mkdir(parents=True, exist_ok=True)
+    make_folder(options.output)
     sampling.write_csv(curves, options.output / "sampling.csv")
     theory_figures.plot_sampling(curves, options.output / "sampling.png")
     print(f"{'sampler':<22} {'top 1 %':>8} {'top 10 %':>9} {'off the exact form':>19}")

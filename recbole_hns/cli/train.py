@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import textwrap
 from collections.abc import Sequence
-from pathlib import Path
 
 from recbole_hns.cli.parser import Parser, add_trust, result_table
 from recbole_hns.sampling.methods import all_methods, owners, setting_kinds
@@ -94,22 +93,16 @@ def _names(key: str) -> str:
     return ", ".join(names) if len(names) < 4 else ", ".join([*names[:3], "…"])
 
 
-def newest_unfinished(settings: Sequence[str], trust: bool) -> Path:
-    """What ``--resume`` without a value means."""
-    from recbole_hns.runs.resume import find_run
-
-    folder = read_command_line(settings).get("checkpoint_dir", "saved")
-    return find_run(str(folder), trust, unfinished=True)[1]
-
-
 def main(arguments: Sequence[str]) -> None:
     """Run ``recbole-hns --model=… --dataset=…``."""
     options, settings = make_parser().parse_known_args(arguments)
     from recbole_hns.runs.group import Group, launch
+    from recbole_hns.runs.resume import newest_unfinished
 
     resume = options.resume
     if resume == "":
-        resume = newest_unfinished(settings, options.trust_checkpoint)
+        folder = read_command_line(settings).get("checkpoint_dir", "saved")
+        resume = newest_unfinished(str(folder), options.trust_checkpoint)
     group = Group(options.nproc, options.world_size, options.ip, options.port, options.group_offset)
     files = options.config_files.split() if options.config_files else None
     result = launch(

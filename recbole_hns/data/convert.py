@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
@@ -22,6 +24,8 @@ from recbole_hns.data.interactions import (
     without_repeats,
 )
 from recbole_hns.errors import Error
+from recbole_hns.files import cannot_be_written, make_folder
+from recbole_hns.locks import alone
 from recbole_hns.settings.dialect import to_yaml
 
 SPLITS = ("paper", "file", "none")
@@ -48,21 +52,39 @@ def write_dataset(data: Interactions, folder: Path, name: str, overwrite: bool =
     Everything goes to a temporary folder first and is moved when it is complete.
     """
     target = folder / name
-    recover(target)
-    if target.exists() and not overwrite:
-        raise Error(f"{target} exists already: choose another --name, or give --overwrite.")
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=f".{name}-") as temporary:
-        work = Path(temporary) / name
-        work.mkdir()
-        if data.parts is None:
-            _write_inter(data, work / f"{name}.inter")
-        else:
-            for part, word in PARTS.items():
-                _write_inter(data.keep(data.parts == part), work / f"{name}.{word}.inter")
-        (work / f"{name}.yaml").write_text(_properties(data), encoding="utf-8")
-        put_in_place(work, target)
+    make_folder(folder)
+    with alone(target):
+        try:
+            recover(target)
+            if target.exists() and not overwrite:
+                raise Error(f"{target} exists already: choose another --name, or give --overwrite.")
+            with _new_folder(folder / f".{name}.new") as work:
+                _write_files(data, work, name)
+                put_in_place(work, target)
+        except OSError as error:
+            raise cannot_be_written(target, error) from error
     return sorted(target.iterdir())
+
+
+@contextmanager
+def _new_folder(folder: Path) -> Iterator[Path]:
+    """A folder that is gone after ``with``; one that a killed process left is replaced."""
+    if folder.exists():
+        shutil.rmtree(folder)
+    try:
+        folder.mkdir()
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _write_files(data: Interactions, folder: Path, name: str) -> None:
+    if data.parts is None:
+        _write_inter(data, folder / f"{name}.inter")
+    else:
+        for part, word in PARTS.items():
+            _write_inter(data.keep(data.parts == part), folder / f"{name}.{word}.inter")
+    (folder / f"{name}.yaml").write_text(_properties(data), encoding="utf-8")
 
 
 def _properties(data: Interactions) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from recbole_hns.files import write_text
+from recbole_hns.files import make_folder, write_text
 from recbole_hns.report.figures import plot_effect, plot_strategies
 from recbole_hns.report.groups import collect
 from recbole_hns.report.page import make_page
@@ -27,7 +27,7 @@ def make_report(
     are no baselines of each other.
     """
     sections = make_sections(collect(paths), metrics, ours)
-    output.mkdir(parents=True, exist_ok=True)
+    make_folder(output)
     files = [write_text(_markdown(sections), output / "table.md")]
     if any(section.table for section in sections):
         files.append(write_text(_latex(sections), output / "table.tex"))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recbole_hns.errors import Error
-from recbole_hns.files import write_json
+from recbole_hns.files import cannot_be_written, write_json
 from recbole_hns.training.versions import versions
 
 if TYPE_CHECKING:
@@ -60,24 +62,46 @@ def write_result(result: dict[str, Any], folder: str | Path, again: bool = False
     """
     name = "-".join([result["model"], result["dataset"], result["sampler"]["sampler"]])
     for file in sorted(Path(folder).glob(f"{name}-*/result.json")) if again else ():
-        if json.loads(file.read_text("utf-8")).get("checkpoint") == result["checkpoint"]:
+        if _checkpoint_in(file) == result["checkpoint"]:
             return write_json(result, file)
     name += datetime.now().strftime("-%Y%m%d-%H%M%S")
-    for n in range(1, 10_000):
-        own = Path(folder) / (name if n == 1 else f"{name}-{n}")
+    own = _new_folder(Path(folder), name)
+    try:
+        return write_json(result, own / "result.json")
+    except BaseException:
+        with suppress(OSError):
+            own.rmdir()
+        raise
+
+
+def _new_folder(folder: Path, name: str) -> Path:
+    for n in itertools.count(1):
+        own = folder / (name if n == 1 else f"{name}-{n}")
         try:
-            own.mkdir(parents=True)
-            break
-        except FileExistsError:
-            continue
-    return write_json(result, own / "result.json")
+            folder.mkdir(parents=True, exist_ok=True)
+            own.mkdir()
+            return own
+        except FileExistsError as error:
+            if not folder.is_dir():
+                raise cannot_be_written(folder, error) from error
+        except OSError as error:
+            raise cannot_be_written(own, error) from error
+    raise AssertionError  # count() has no end
+
+
+def _checkpoint_in(file: Path) -> object:
+    """What a record says it is of; one that cannot be read is no run's."""
+    try:
+        return read_result(file).get("checkpoint")
+    except Error:
+        return None
 
 
 def read_result(file: Path) -> dict[str, Any]:
     """A record that :func:`write_result` wrote."""
     try:
         result = json.loads(file.read_text("utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise Error(f"{file} cannot be read as a result: {' '.join(str(error).split())}.") from error
     if not isinstance(result, dict) or result.get("format") != FORMAT:
         raise Error(f"{file} is not a result.json of this version of recbole-hns.")

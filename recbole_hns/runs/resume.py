@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,7 +20,7 @@ from recbole_hns.settings.layers import Layer
 from recbole_hns.settings.words import shown
 from recbole_hns.training.checkpoint import Content, read_checkpoint
 from recbole_hns.training.plain import NOT_OF_THE_RUN, plain_setting, plain_settings
-from recbole_hns.training.run_files import is_there, last_file, runs_in
+from recbole_hns.training.run_files import LAST, held, is_there, last_file, runs_in
 
 C = TypeVar("C", bound=LayeredConfig)
 
@@ -32,21 +32,41 @@ DERIVED = {"MODEL_TYPE", "MODEL_INPUT_TYPE", "eval_type", "train_neg_sample_args
 DERIVED |= {"valid_neg_sample_args", "test_neg_sample_args", "valid_metric_bigger", "data_path"}
 
 
-def find_run(where: str | Path, trust: bool = False, unfinished: bool = False) -> tuple[Content, Path]:
-    """The state to go on from, and its file: a file of the run, or the newest run of a folder."""
+def newest_unfinished(where: str | Path, trust: bool = False) -> Path:
+    """The last state of a folder's newest run that has not been tested."""
+    convert("resume", str(where), PathText)
+    folder = a_path(where)
+    if not folder.is_dir():
+        raise Error(f"there is no folder {folder} with a run to go on from: name its ….last.pth.")
+    for file in runs_in(folder):
+        if not read_checkpoint(file, trust=trust).get("finished"):
+            return file
+    raise Error(f"there is no run that is not finished in {folder}: no ….last.pth to go on from.")
+
+
+@contextmanager
+def held_run(where: str | Path, trust: bool = False) -> Iterator[tuple[Content, Path]]:
+    """The state to go on from, and its file: a file of the run, or the newest run of a folder.
+
+    No other process goes on with it as long as ``with`` lasts.
+    """
+    with ExitStack() as stack:
+        file = _run_of(where)
+        if file.name.endswith(LAST) and is_there(file):
+            stack.enter_context(held(file))
+        yield read_checkpoint(file, trust=trust), file
+
+
+def _run_of(where: str | Path) -> Path:
+    """The file of a run, which is named by either of its files or its folder."""
     convert("resume", str(where), PathText)
     where = a_path(where)
     if where.is_dir():
-        for file in runs_in(where):
-            state = read_checkpoint(file, trust=trust)
-            if not (unfinished and state.get("finished")):
-                return state, file
-        kind = "run that is not finished" if unfinished else "run"
-        raise Error(f"there is no {kind} in {where}: no ….last.pth to go on from.")
-    if unfinished:
-        raise Error(f"there is no folder {where} with a run to go on from: name its ….last.pth.")
-    file = last_file(where) if where.suffix == ".pth" and is_there(last_file(where)) else where
-    return read_checkpoint(file, trust=trust), file
+        newest = next(runs_in(where), None)
+        if newest is None:
+            raise Error(f"there is no run in {where}: no ….last.pth to go on from.")
+        return newest
+    return last_file(where) if where.suffix == ".pth" and is_there(last_file(where)) else where
 
 
 def decided(state: Content) -> dict[str, Any]:

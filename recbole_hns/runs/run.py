@@ -13,13 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from recbole.data.dataset import Dataset
 from recbole.model.abstract_recommender import AbstractRecommender
-from recbole.utils import get_environment, init_logger, set_color
+from recbole.utils import get_environment, set_color
 
+from recbole_hns.files import cannot_be_written
 from recbole_hns.runs.config import HNSConfig
-from recbole_hns.runs.pipeline import Ready, make_ready
+from recbole_hns.runs.pipeline import Loaders, Ready, make_ready
 from recbole_hns.runs.result import Metrics, make_result, plain, write_result
-from recbole_hns.runs.resume import find_run, rebuild_config
+from recbole_hns.runs.resume import held_run, rebuild_config
+from recbole_hns.runs.run_log import run_log
 from recbole_hns.training.checkpoint import Content
 from recbole_hns.training.history import seconds_of
 from recbole_hns.training.trainer import HNSTrainerMixin, make_trainer
@@ -62,6 +65,7 @@ def run_recbole_hns(
     command_line: Sequence[str] = (),
     resume: str | Path | None = None,
     trust_checkpoint: bool = False,
+    dataset_class: type[Dataset] | None = None,
 ) -> dict[str, Any]:
     """Train and test a RecBole model with a negative sampler.
 
@@ -78,6 +82,7 @@ def run_recbole_hns(
             besides must not contradict them; ``epochs`` and ``stopping_step`` may be more.
         trust_checkpoint: whether pickles may be read (``resume``, saved data sets), which can run code
             of whoever wrote them.
+        dataset_class: a class of your own for the data set, where the model takes one.
 
     Returns:
         What RecBole's ``run_recbole`` returns, ``best_valid_score``, ``valid_score_bigger``,
@@ -91,13 +96,14 @@ def run_recbole_hns(
     given = dict(config_dict or {})
     if sampler is not None:
         given["sampler"] = sampler
-    run = None
     if resume is None:
         config = HNSConfig(model, dataset, config_file_list, given, command_line)
-    else:
-        run = find_run(resume, trust_checkpoint)
+        config.dataset_class = dataset_class
+        return train_and_test(config, saved, trust=trust_checkpoint).as_recbole()
+    with held_run(resume, trust_checkpoint) as run:
         config = rebuild_config(*run, model, dataset, config_file_list, given, command_line)
-    return train_and_test(config, saved, run, trust_checkpoint).as_recbole()
+        config.dataset_class = dataset_class
+        return train_and_test(config, saved, run, trust_checkpoint).as_recbole()
 
 
 def train_and_test(
@@ -120,34 +126,51 @@ def finish(
     ``reporter`` is called after every validation.
     """
     start = time.perf_counter()
-    init_logger(config)
-    ready.held.hand_over()
-    ready.save()
-    _log_begin(config, ready)
-    trainer = make_trainer(config, ready.model, trust)
-    if run is not None:
-        trainer.resume(*run)
-        start -= seconds_of(trainer.history)
-    loaders, progress = ready.loaders, config["show_progress"]
+    with run_log(config):
+        ready.held.hand_over()
+        _save_data(config, ready)
+        _log_begin(config, ready)
+        trainer = make_trainer(config, ready.model, trust)
+        if run is not None:
+            trainer.resume(*run)
+            start -= seconds_of(trainer.history)
+        with trainer.alone(saved):
+            score, valid, test = _train(trainer, ready.loaders, saved, reporter)
+            record = make_result(config, trainer, valid, test, time.perf_counter() - start)
+            _log_end(config, valid, test)
+            file = None
+            if config["result_dir"] and (config["local_rank"] == 0 or config["single_spec"]):
+                file = write_result(record, config["result_dir"], again=run is not None)
+                getLogger().info(set_color("written", "yellow") + f": {file}")
+            trainer.mark_finished()
+    if not config["single_spec"]:
+        torch.distributed.destroy_process_group()
+    return Outcome(config, trainer, score, valid, test, record, file)
+
+
+def _train(
+    trainer: HNSTrainerMixin, loaders: Loaders, saved: bool, reporter: Reporter | None
+) -> tuple[float, dict[str, float] | None, dict[str, float] | None]:
+    """Train and test; a signal to stop is granted between two batches."""
+    progress = bool(trainer.config["show_progress"])
     callback = None if reporter is None else partial(reporter, trainer)
     # Without files there is nothing to save, and one process of several cannot stop alone.
-    with trainer.stop if saved and config["single_spec"] else nullcontext():
+    with trainer.stop if saved and trainer.config["single_spec"] else nullcontext():
         score, valid = trainer.fit(
             loaders.train, loaders.valid, saved=saved, show_progress=progress, callback_fn=callback
         )
         test = None
         if loaders.test is not None:
             test = trainer.evaluate(loaders.test, load_best_model=saved, show_progress=progress)
-    record = make_result(config, trainer, valid, test, time.perf_counter() - start)
-    _log_end(config, valid, test)
-    file = None
-    if config["result_dir"] and (config["local_rank"] == 0 or config["single_spec"]):
-        file = write_result(record, config["result_dir"], again=run is not None)
-        getLogger().info(set_color("written", "yellow") + f": {file}")
-    trainer.mark_finished()
-    if not config["single_spec"]:
-        torch.distributed.destroy_process_group()
-    return Outcome(config, trainer, score, valid, test, record, file)
+    return score, valid, test
+
+
+def _save_data(config: HNSConfig, ready: Ready) -> None:
+    """What RecBole's ``save_dataset`` and ``save_dataloaders`` ask for."""
+    try:
+        ready.save()
+    except OSError as error:
+        raise cannot_be_written(error.filename or config["checkpoint_dir"], error) from error
 
 
 def _log_begin(config: HNSConfig, ready: Ready) -> None:

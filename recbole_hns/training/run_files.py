@@ -8,11 +8,14 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from recbole_hns.errors import Error
 from recbole_hns.files import cannot_be_written
+from recbole_hns.locks import Taken, alone
 
-LAST, PREVIOUS, CLAIM = ".last.pth", ".previous", ".claim"
+LAST, PREVIOUS = ".last.pth", ".previous"
 
 
 def last_file(best: str | Path) -> Path:
@@ -57,31 +60,33 @@ def runs_in(folder: Path) -> Iterator[Path]:
     yield from sorted(found, key=written, reverse=True)
 
 
-def claim_file(wanted: str | Path) -> Path:
+@contextmanager
+def claimed(wanted: str | Path) -> Iterator[Path]:
     """The name, or with a number behind it where another run has it: RecBole's end with the second.
 
-    Of runs that begin at once each gets its own: the name is claimed, by a file that must be new, until
-    :func:`release_file` is called after the first checkpoint has been written.
+    Of runs that begin at once each gets its own: within ``with``, nobody else has it.
     """
     wanted = Path(wanted)
     for n in itertools.count(1):
         file = wanted if n == 1 else wanted.with_name(f"{wanted.stem}-{n}.pth")
-        try:
-            _claim_of(file).touch(exist_ok=False)
-        except FileExistsError:
-            continue
-        except OSError as error:
-            raise cannot_be_written(file, error) from error
-        if not is_there(file) and not is_there(last_file(file)):
-            break
-        release_file(file)
-    return file
+        with ExitStack() as held:
+            try:
+                held.enter_context(alone(file, again=False))
+            except Taken:
+                continue
+            if is_there(file) or is_there(last_file(file)):
+                continue
+            yield file
+            return
 
 
-def release_file(file: str | Path) -> None:
-    """The name has a file now, or is not needed any more."""
-    _claim_of(Path(file)).unlink(missing_ok=True)
-
-
-def _claim_of(file: Path) -> Path:
-    return file.with_name(file.name + CLAIM)
+@contextmanager
+def held(file: str | Path) -> Iterator[None]:
+    """No other process goes on with the run of a file, or writes its files, within ``with``."""
+    try:
+        with alone(best_file(file)):
+            yield
+    except Taken as taken:
+        raise Error(
+            f"the run of {file} is being trained by another process: wait for its end, or stop it."
+        ) from taken

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,10 +11,10 @@ from recbole_hns.errors import Error
 from recbole_hns.training.checkpoint import Content, read_checkpoint, write_checkpoint
 from recbole_hns.training.run_files import (
     best_file,
-    claim_file,
+    claimed,
+    held,
     is_there,
     last_file,
-    release_file,
     use_previous,
 )
 from recbole_hns.training.state import StateMixin
@@ -49,11 +51,19 @@ class SavingMixin(StateMixin):
 
     # ------------------------------------------------------------- writing
 
-    def _claim_name(self) -> None:
-        """Before the first checkpoint: no other run is to write to the same files."""
-        if self._saves and not self._has_name:
-            self.saved_model_file = str(claim_file(self.saved_model_file))
-            self._has_name = True
+    @contextmanager
+    def alone(self, saved: bool = True) -> Iterator[None]:
+        """Within ``with``, no other run writes the files of this one, which may be ``saved`` or not."""
+        self._saves = saved and bool(self.config["single_spec"])
+        if not self._saves:
+            yield
+        elif self._has_name:
+            with held(self.saved_model_file):
+                yield
+        else:
+            with claimed(self.saved_model_file) as file:
+                self.saved_model_file, self._has_name = str(file), True
+                yield
 
     def _save_checkpoint(self, epoch: int, verbose: bool = True, **kwargs: str) -> None:
         """The model, under RecBole's name for the best one."""
@@ -74,11 +84,8 @@ class SavingMixin(StateMixin):
         """Everything, to go on before a batch of an epoch."""
         if not self._saves:
             return
-        try:
-            self._refuse_broken_parameters()
-            write_checkpoint(self.run_state(epoch, batch, moment), self.last_file)
-        finally:
-            release_file(self.saved_model_file)
+        self._refuse_broken_parameters()
+        write_checkpoint(self.run_state(epoch, batch, moment), self.last_file)
         self.stop.checkpoint = self.last_file
 
     def mark_finished(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import torch
@@ -53,23 +52,21 @@ class HNSTrainerMixin(BetweenBatchesMixin):
         """
         train_data = _positives(self.config, train_data)
         self.prepare(train_data)
-        self._saves = saved and bool(self.config["single_spec"])
-        self._claim_name()
-        if self._pending is not None and "moment" not in self._pending:
-            # RecBole's own checkpoint stays as it is; ours begin with what it holds.
-            self._save_checkpoint(self.start_epoch - 1, verbose=verbose)
-            self._save_last(self.start_epoch)
-        if self._pending is not None and self.is_trained:
-            self.logger.info("This run has been trained to its end: nothing is left but the test.")
-            return self.best_valid_score, self.best_valid_result
-        every = self.eval_step
-        try:
-            result = super().fit(train_data, valid_data, verbose, saved, show_progress, callback_fn)
-        finally:
-            self.eval_step = every
-            with suppress(OSError):  # what cannot be written of its curves
-                self.tensorboard.close()  # and its thread; it opens again if it is used again
-        self._save_last(self.so_far.epoch + 1 if self.train_loss_dict else self.start_epoch)
+        with self.alone(saved):
+            if self._pending is not None and "moment" not in self._pending:
+                # RecBole's own checkpoint stays as it is; ours begin with what it holds.
+                self._save_checkpoint(self.start_epoch - 1, verbose=verbose)
+                self._save_last(self.start_epoch)
+            if self._pending is not None and self.is_trained:
+                self.logger.info("This run has been trained to its end: nothing is left but the test.")
+                return self.best_valid_score, self.best_valid_result
+            every = self.eval_step
+            try:
+                result = super().fit(train_data, valid_data, verbose, saved, show_progress, callback_fn)
+            finally:
+                self.eval_step = every
+                self.tensorboard.close()  # it opens again if it is used again
+            self._save_last(self.so_far.epoch + 1 if self.train_loss_dict else self.start_epoch)
         return result
 
     def prepare(self, train_data: TrainLoader) -> None:

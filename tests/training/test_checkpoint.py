@@ -19,7 +19,7 @@ from recbole_hns.training import checkpoint
 from recbole_hns.training.checkpoint import read_checkpoint, write_checkpoint
 from recbole_hns.training.plain import plain_data
 from recbole_hns.training.random_state import random_states, restore_random_states
-from recbole_hns.training.run_files import claim_file, release_file
+from recbole_hns.training.run_files import claimed
 from recbole_hns.training.trainer import make_trainer
 
 CONTENT = {
@@ -226,24 +226,33 @@ def test_numpys_numbers_become_pythons_and_other_objects_are_refused():
 
 def test_two_runs_of_the_same_second_have_files_of_their_own(tmp_path):
     first = tmp_path / "BPR-now.pth"
-    assert claim_file(first) == first
-    assert claim_file(first).name == "BPR-now-2.pth"  # though nothing has been written yet
+    with claimed(first) as own:
+        assert own == first
+        with claimed(first) as another:
+            assert another.name == "BPR-now-2.pth"  # though nothing has been written yet
     write_checkpoint(CONTENT, tmp_path / "BPR-now.last.pth")
-    release_file(first)
-    assert claim_file(first).name == "BPR-now-3.pth"
-    release_file(tmp_path / "BPR-now-2.pth")
-    assert claim_file(first).name == "BPR-now-2.pth"
+    with claimed(first) as second, claimed(first) as third:
+        assert (second.name, third.name) == ("BPR-now-2.pth", "BPR-now-3.pth")
+    assert os.listdir(tmp_path) == ["BPR-now.last.pth"]
 
 
 def test_runs_that_begin_at_once_never_share_a_name(tmp_path):
+    def write(_):
+        with claimed(tmp_path / "BPR-now.pth") as own:
+            own.touch(exist_ok=False)
+            return own
+
     with ThreadPoolExecutor(8) as pool:
-        names = list(pool.map(lambda _: claim_file(tmp_path / "BPR-now.pth"), range(64)))
+        names = list(pool.map(write, range(64)))
     assert len(set(names)) == 64
 
 
 def test_a_folder_that_cannot_be_written_to_is_named(tmp_path):
-    with pytest.raises(Error, match=r"BPR-now\.pth cannot be written: No such file"):
-        claim_file(tmp_path / "missing" / "BPR-now.pth")
+    with (
+        pytest.raises(Error, match=r"BPR-now\.pth cannot be written: No such file"),
+        claimed(tmp_path / "missing" / "BPR-now.pth"),
+    ):
+        pass
 
 
 def test_random_states_come_back():

@@ -1,6 +1,8 @@
 """The trainer that is made for a model, and its step."""
 
+import errno
 import json
+import os
 import threading
 from pathlib import Path
 
@@ -90,7 +92,7 @@ def test_trainers_built_before_either_saves_keep_their_own_checkpoints(tiny):
     assert second.saved_model_file != first.saved_model_file
     assert first.last_file.is_file()
     assert second.last_file.is_file()
-    assert not list(first.last_file.parent.glob("*.claim"))
+    assert not list(first.last_file.parent.glob(".*"))
 
 
 # ----------------------------------------------------------------------------------- RecBole's way
@@ -147,10 +149,23 @@ def test_recboles_own_configuration_is_refused_in_a_sentence(tiny, monkeypatch):
         make_trainer(config, BPR(config, train_data._dataset))
 
 
-def test_a_folder_that_cannot_be_made_is_told_in_a_sentence(tiny):
+def test_a_folder_that_cannot_be_made_is_told_in_a_sentence(tiny, monkeypatch):
+    def full(folder):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), folder)
+
+    monkeypatch.setattr("recbole.trainer.trainer.ensure_dir", full)
+    with pytest.raises(Error, match=r"^saved cannot be written: No space left on device\.$"):
+        recboles_way("BPR", **tiny, checkpoint_dir="saved")
+
+
+def test_curves_that_cannot_be_written_are_told_of_once(tiny, caplog):
     Path("log_tensorboard").write_text("a file")
-    with pytest.raises(Error, match=r"log_tensorboard.* cannot be written: Not a directory\.$"):
-        recboles_way("BPR", **tiny)
+    trainer, train_data, valid_data = recboles_way("BPR", **tiny, epochs=2)
+    trainer.fit(train_data, valid_data, saved=False)
+    (said,) = (record.getMessage() for record in caplog.records if "curves" in record.getMessage())
+    assert said.startswith("log_tensorboard/")
+    assert "cannot be written: " in said
+    assert len(trainer.history) == 2
 
 
 def test_a_run_leaves_no_thread_behind(tiny):
