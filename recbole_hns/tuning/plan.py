@@ -54,6 +54,10 @@ class SearchPlan:
                 "be read."
             ) from error
 
+    def is_as(self, other: SearchPlan) -> bool:
+        """Whether both are kept in the same words."""
+        return json.dumps(asdict(self)) == json.dumps(asdict(other))
+
     def write(self, folder: Path) -> None:
         """Keep it, for ``--resume``."""
         write_json(asdict(self), folder / FILE)
