@@ -15,6 +15,7 @@ from recbole_hns.settings.registry import adopt
 from recbole_hns.training.checkpoint import read_checkpoint
 
 if TYPE_CHECKING:
+    from recbole.data.dataset import Dataset
     from recbole.model.abstract_recommender import AbstractRecommender
 
 
@@ -25,6 +26,7 @@ def train(
     *,
     method: Method | None = None,
     config_files: Sequence[str | Path] = (),
+    dataset_class: type[Dataset] | None = None,
     trust: bool = False,
     **settings: Any,
 ) -> Artifact:
@@ -39,6 +41,7 @@ def train(
         sampler: a name that ``recbole-hns samplers`` lists, or one that you registered.
         method: in the place of ``sampler``.
         config_files: property files, as for RecBole.
+        dataset_class: a class of your own for the data set, where the model takes one.
         trust: whether pickles may be read, such as RecBole's saved data sets: they can run code.
         settings: all other settings, as for RecBole; they win over the files.
 
@@ -47,10 +50,13 @@ def train(
     """
     given = {**_sampler(sampler, method), **settings}
     config = HNSConfig(model, dataset, [str(file) for file in config_files], given)
+    config.dataset_class = dataset_class
     outcome = train_and_test(config, trust=trust)
     file = Path(outcome.trainer.saved_model_file)
     own = model if isinstance(model, type) else None
-    return Artifact(file, read_checkpoint(file), model=own, record=outcome.record)
+    return Artifact(
+        file, read_checkpoint(file), model=own, record=outcome.record, dataset_class=dataset_class
+    )
 
 
 def _sampler(name: str | None, method: Method | None) -> dict[str, Any]:

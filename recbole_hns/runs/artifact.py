@@ -59,8 +59,10 @@ class Artifact:
         free: set[str] | frozenset[str] = frozenset(),
         model: type[AbstractRecommender] | None = None,
         record: dict[str, Any] | None = None,
+        dataset_class: type[Dataset] | None = None,
     ):
         self.file, self.state, self.record, self._model_class = file, state, record, model
+        self.dataset_class = dataset_class
         self.config = _config(state, file, given or {}, free, model)
         self.config["log_wandb"] = False
 
@@ -136,7 +138,7 @@ class Artifact:
     @cached_property
     def data(self) -> Dataset:
         """The whole data set, as the run loaded it."""
-        return pipeline.load(self.config)
+        return pipeline.load(self.config, dataset_class=self.dataset_class)
 
     @cached_property
     def parts(self) -> pipeline.Parts:
@@ -180,14 +182,19 @@ class Artifact:
 
 
 def load(
-    where: str | Path, trust_checkpoint: bool = False, model: type[AbstractRecommender] | None = None
+    where: str | Path,
+    trust_checkpoint: bool = False,
+    model: type[AbstractRecommender] | None = None,
+    dataset_class: type[Dataset] | None = None,
 ) -> Artifact:
     """The model of a run: of its ``.pth`` file, or the best model of a folder's newest run.
+
+    ``model`` and ``dataset_class`` are the run's, where they are classes of your own.
 
     Raises:
         Error: if there is none, or it is a pickle and ``trust_checkpoint`` is not set.
     """
-    return open_artifact(where, trust=trust_checkpoint, model=model)
+    return open_artifact(where, trust=trust_checkpoint, model=model, dataset_class=dataset_class)
 
 
 def open_artifact(
@@ -196,11 +203,12 @@ def open_artifact(
     free: set[str] | frozenset[str] = frozenset(),
     trust: bool = False,
     model: type[AbstractRecommender] | None = None,
+    dataset_class: type[Dataset] | None = None,
 ) -> Artifact:
     """The artifact of a checkpoint with other settings."""
     install()
     state, file = find_model(where, trust)
-    return Artifact(file, state, given, free, model)
+    return Artifact(file, state, given, free, model, dataset_class=dataset_class)
 
 
 def find_model(where: str | Path, trust: bool = False) -> tuple[Content, Path]:

@@ -19,6 +19,7 @@ from recbole_hns.bridge.world import refuse_users_without_negatives, world_of
 from recbole_hns.data.loader import TrainLoader
 from recbole_hns.errors import Error
 from recbole_hns.runs.overlap import warn_of_known_pairs
+from recbole_hns.runs.own_data import refuse_what_cannot_score
 from recbole_hns.runs.two_negatives import warn_if_negatives_are_not_read
 from recbole_hns.sampling.positives import Positives
 from recbole_hns.settings.kinds import is_whole
@@ -159,6 +160,8 @@ def rehearse(config: HNSConfig, model: AbstractRecommender, loader: TrainLoader)
     """
     if config.own_model:
         warn_if_negatives_are_not_read(config, model, loader)
+        if config.dataset_class is not None:
+            refuse_what_cannot_score(config, model, loader)
         return
     states = random.getstate(), np.random.get_state()
     model.eval()

@@ -63,7 +63,14 @@ def with_settings(artifact: Artifact, settings: dict[str, Any]) -> Artifact:
     """The same model under other settings of evaluation."""
     given = _as_lists(dict(settings))
     given.setdefault("valid_metric", _some_metric({**settings_of(artifact.state), **given}))
-    return Artifact(artifact.file, artifact.state, given, FREE, artifact._model_class)
+    return Artifact(
+        artifact.file,
+        artifact.state,
+        given,
+        FREE,
+        artifact._model_class,
+        dataset_class=artifact.dataset_class,
+    )
 
 
 def evaluate_artifact(artifact: Artifact) -> dict[str, Any]:

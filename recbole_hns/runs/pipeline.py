@@ -70,17 +70,21 @@ class Ready:
     save: Callable[[], None]  # what RecBole's save_dataset asks for
 
 
-def load(config: HNSConfig, trust: bool = False) -> Dataset:
+def load(config: HNSConfig, trust: bool = False, dataset_class: type[Dataset] | None = None) -> Dataset:
     """The data set, downloaded if need be and RecBole knows where from.
 
-    RecBole's saved data sets are pickles, and are read only with ``trust``.
+    RecBole's saved data sets are pickles, and are read only with ``trust``. ``dataset_class`` is for models
+    whose data set is of a class of their own; the configuration keeps it.
     """
+    if dataset_class is not None:
+        config.dataset_class = dataset_class
+    own = getattr(config, "dataset_class", None)
     ensure_dataset(config)
     if isinstance(config, LayeredConfig):
         tell_notes(config)
     with recbole_says(f"data set {config['dataset']} cannot be loaded"), _saved_files(config, trust):
         check_files(config)
-        data = create_dataset(config)
+        data = create_dataset(config) if own is None else own(config)
     return data
 
 
