@@ -101,7 +101,9 @@ def run_recbole_hns(
         config.dataset_class = dataset_class
         return train_and_test(config, saved, trust=trust_checkpoint).as_recbole()
     with held_run(resume, trust_checkpoint) as run:
-        config = rebuild_config(*run, model, dataset, config_file_list, given, command_line)
+        config = rebuild_config(
+            *run, model, dataset, config_file_list, given, command_line, config_class=HNSConfig
+        )
         config.dataset_class = dataset_class
         return train_and_test(config, saved, run, trust_checkpoint).as_recbole()
 
