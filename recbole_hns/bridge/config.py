@@ -26,6 +26,7 @@ from recbole_hns.bridge.metrics import METRICS, metric_keys, read_settings
 from recbole_hns.bridge.properties import shipped
 from recbole_hns.errors import Error
 from recbole_hns.files import a_path
+from recbole_hns.folders import recover
 from recbole_hns.sampling.methods import Method, Named, named, owners, setting_kinds
 from recbole_hns.settings.dialect import parse_value, read_command_line, read_yaml
 from recbole_hns.settings.kinds import about_of, convert, is_number, is_text, told
@@ -185,6 +186,7 @@ class LayeredConfig(Config):
     def _beside_the_data(self, dataset: str, lower: list[Layer]) -> Layer:
         folder = resolve([*lower, *self._user_layers]).values["data_path"]
         convert("data_path", folder, keys.PathText, self.given.origin("data_path"))
+        recover(a_path(folder) / dataset)  # of a `convert --overwrite` that was killed
         file = a_path(folder) / dataset / f"{dataset}.yaml"
         self.beside_the_data = read_layer(file) if file.is_file() else Layer(str(file), {})
         return self.beside_the_data
@@ -438,7 +440,8 @@ def _is_loaded(column: str, settings: dict[str, Any]) -> bool:
         files = settings.get(key)
         if not isinstance(files, Mapping):
             return None
-        return any(columns == "*" or column in (columns or ()) for columns in files.values())
+        lists = (columns for columns in files.values() if isinstance(columns, (str, list, tuple)))
+        return any(columns == "*" or column in columns for columns in lists)
 
     return names("load_col") is not False and not names("unload_col")
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import pandas as pd
 from tqdm import tqdm
 
-from recbole_hns.data.in_place import put_in_place, recover
 from recbole_hns.data.interactions import (
     TEST,
     TRAIN,
@@ -25,6 +24,7 @@ from recbole_hns.data.interactions import (
 )
 from recbole_hns.errors import Error
 from recbole_hns.files import cannot_be_written, make_folder
+from recbole_hns.folders import put_in_place, recover
 from recbole_hns.locks import alone
 from recbole_hns.settings.dialect import to_yaml
 

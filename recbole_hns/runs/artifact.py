@@ -32,7 +32,7 @@ from recbole_hns.sampling.query import vectors_of
 from recbole_hns.settings.kinds import convert
 from recbole_hns.training.checkpoint import Content, read_checkpoint
 from recbole_hns.training.run_files import best_file, last_file, runs_in
-from recbole_hns.training.state import moved
+from recbole_hns.training.state import load_others
 
 
 class IdVectors(NamedTuple):
@@ -171,7 +171,7 @@ class Artifact:
         except RuntimeError as error:
             reason = " ".join(str(error).split())
             raise Error(f"the checkpoint does not fit {config['model']}: {reason}") from error
-        model.load_other_parameter(moved(self.state.get("other_parameter"), device))
+        load_others(model, self.state, device)
         return model.eval()
 
     @cached_property

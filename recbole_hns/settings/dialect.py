@@ -42,6 +42,15 @@ class _Loader(yaml.SafeLoader):
 
     yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
 
+    composed = 0  # values so far
+
+    def compose_node(self, parent: yaml.Node | None, index: object) -> yaml.Node:
+        """A value and all within it: no more of them than a file may hold."""
+        self.composed += 1
+        _refuse_many(self.composed)
+        node: yaml.Node = super().compose_node(parent, index)
+        return node
+
     def get_single_data(self) -> Any:
         """The content, in which nothing holds itself, as an alias within its own anchor would.
 
@@ -51,8 +60,7 @@ class _Loader(yaml.SafeLoader):
         node = self.get_single_node()
         if node is None:
             return None
-        if _count(node, {}) > MOST_VALUES:
-            raise yaml.YAMLError(f"it stands for more than {MOST_VALUES:,} values")
+        _refuse_many(_count(node, {}))
         return self.construct_document(node)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
@@ -71,6 +79,11 @@ class _Loader(yaml.SafeLoader):
 
 class _Dumper(yaml.SafeDumper):
     """Quotes what YAML 1.1 or 1.2 would take for something else than a word."""
+
+
+def _refuse_many(values: int) -> None:
+    if values > MOST_VALUES:
+        raise yaml.YAMLError(f"it stands for more than {MOST_VALUES:,} values")
 
 
 def _count(node: yaml.Node, known: dict[int, int | None]) -> int:

@@ -20,6 +20,7 @@ import torch
 
 from recbole_hns.errors import Error
 from recbole_hns.files import whole_file
+from recbole_hns.settings.words import shown
 from recbole_hns.training.content import refuse_wrong_kinds
 from recbole_hns.training.plain import NOT_OF_THE_RUN, plain_setting
 from recbole_hns.training.run_files import previous_file
@@ -149,9 +150,10 @@ def _checked(content: object, file: Path) -> Content:
         raise Error(f"{file} is not a checkpoint: there is no model in it.")
     if "format" not in content and "config" in content:
         return _from_recbole(content)
-    if content.get("format") != FORMAT or not set(_NEEDED) <= set(content):
+    version = content.get("format")
+    if type(version) is not int or version != FORMAT or not set(_NEEDED) <= set(content):
         raise Error(
-            f"checkpoint {file} has format {content.get('format')}, and this version of recbole-hns "
+            f"checkpoint {file} has format {shown(version, 50)}, and this version of recbole-hns "
             f"reads format {FORMAT}."
         )
     refuse_wrong_kinds(content, file)

@@ -21,7 +21,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("seconds", "best_valid_score"), _NUMBER),
     "data": (str, _NOTHING),
     "loss": (*_NUMBER, list, tuple, torch.Tensor, _NOTHING),
-    "best_valid_result": (dict, _NOTHING),
+    **dict.fromkeys(("best_valid_result", "other_parameter"), (dict, _NOTHING)),
     "history": (list,),
     "finished": (bool,),
 }
@@ -47,6 +47,8 @@ def _wrong_part(content: Mapping[str, Any]) -> str | None:
     tensors = content["state_dict"].items()
     if not all(isinstance(name, str) and isinstance(one, torch.Tensor) for name, one in tensors):
         return "its state_dict holds more than tensors by name"
+    if not all(isinstance(name, str) for name in content.get("other_parameter") or ()):
+        return "its other_parameter has no names"
     for key in ("settings", "final", "history", "best_valid_result", "versions"):
         if key in content and not _is_plain(content[key]):
             return f"its {key} holds more than plain data"

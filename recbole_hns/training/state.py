@@ -11,6 +11,7 @@ from recbole.data.dataloader import KnowledgeBasedDataLoader
 
 from recbole_hns.data.fingerprint import fingerprint
 from recbole_hns.errors import Error
+from recbole_hns.settings.words import shown
 from recbole_hns.training.checkpoint import FORMAT, Content
 from recbole_hns.training.finite import FiniteMixin
 from recbole_hns.training.plain import plain_data, plain_settings
@@ -100,15 +101,15 @@ class StateMixin(FiniteMixin):
         except RuntimeError as error:
             reason = " ".join(str(error).split())
             raise Error(f"the checkpoint is of another model: {reason}.") from error
-        with _fitting("other parameters"):
-            self.model.load_other_parameter(moved(state.get("other_parameter"), self.device))
+        load_others(self.model, state, self.device)
 
     def load_run_state(self, state: Content) -> None:
         """Take over all that :meth:`run_state` saved; the moment waits for its epoch."""
         self.load_model_state(state)
+        before = [dict(group) for group in self.optimizer.param_groups]
         with _fitting("optimiser"):
             self.optimizer.load_state_dict(state["optimizer"])
-            _refuse_other_shapes(self.optimizer)
+            _refuse_another_optimizer(self.optimizer, before)
         self.start_epoch, self.cur_step = state["epoch"], state["cur_step"]
         self.best_valid_score = state["best_valid_score"]
         self.best_valid_result = state.get("best_valid_result")
@@ -163,12 +164,48 @@ def _fitting(what: str) -> Iterator[None]:
         raise Error(f"the checkpoint's {what} cannot be taken over: {reason}.") from error
 
 
-def _refuse_other_shapes(optimizer: torch.optim.Optimizer) -> None:
-    """torch looks at the names in an optimiser's state and not at the shapes."""
+# What torch's optimisers remember of a parameter that they have changed, and look up without a question.
+_REMEMBERED = {
+    **{name: {"step", "exp_avg", "exp_avg_sq"} for name in ("Adam", "AdamW", "SparseAdam")},
+    "Adagrad": {"step", "sum"},
+    "RMSprop": {"step", "square_avg"},
+}
+
+
+def _refuse_another_optimizer(optimizer: torch.optim.Optimizer, before: list[dict[str, Any]]) -> None:
+    """torch looks at how many parameters an optimiser's state is of, and at nothing else."""
+    for group, own in zip(optimizer.param_groups, before):
+        for key, value in own.items():
+            if key != "params" and not _alike(value, group.get(key)):
+                raise ValueError(f"{key} is {shown(group.get(key), 50)}")
+    needed = _REMEMBERED.get(type(optimizer).__name__, set())
     for parameter, state in optimizer.state.items():
+        if state and not needed <= set(state):
+            raise ValueError(f"{', '.join(sorted(needed - set(state)))} of a parameter is missing")
         for name, value in state.items():
-            if isinstance(value, torch.Tensor) and value.dim() and value.shape != parameter.shape:
-                raise ValueError(f"{name} is of shape {tuple(value.shape)}, not {tuple(parameter.shape)}")
+            if name != "step" and value is not None and getattr(value, "shape", None) != parameter.shape:
+                raise ValueError(f"{name} is not of the parameter's shape {tuple(parameter.shape)}")
+            if name == "step" and not 0 <= float(value) < 2**53:
+                raise ValueError("step is no number of steps")
+
+
+def _alike(a: object, b: object) -> bool:
+    """Whether two values can stand in one place: flags, numbers, or as many of them."""
+    if isinstance(a, (list, tuple)):
+        return isinstance(b, (list, tuple)) and len(a) == len(b) and all(map(_alike, a, b))
+    if isinstance(a, (bool, type(None))) or isinstance(b, (bool, type(None))):
+        return isinstance(b, (bool, type(None)))
+    return isinstance(b, (int, float)) == isinstance(a, (int, float))
+
+
+def load_others(model: AbstractRecommender, state: Content, device: torch.device) -> None:
+    """Take over what a model keeps beside its parameters: what it names, and nothing else."""
+    others = state.get("other_parameter") or {}
+    strange = sorted(set(others) - set(getattr(model, "other_parameter_name", None) or ()))
+    if strange:
+        raise Error(f"the checkpoint is of another model, which has {', '.join(map(str, strange))}.")
+    with _fitting("other parameters"):
+        model.load_other_parameter(moved(others, device))
 
 
 def tensors_of(model: torch.nn.Module) -> dict[str, Any]:

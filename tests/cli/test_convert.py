@@ -105,7 +105,7 @@ def test_the_core_is_filtered_before_the_split():
 MISTAKES = {
     "nowhere.csv": (None, [], "does not exist"),
     "raw.xls": ("x", [], "no known format"),
-    "a.csv": ("user_id,item\n1,2\n", [], "no column item_id (did you mean item?)"),
+    "a.csv": ("user_id,item\n1,2\n", [], "no column item_id: its columns are user_id, item"),
     "b.csv": (
         "user_id,item_id,r\n1,2,5\n1,3,good\n",
         ["--rating=r", "--threshold=4"],

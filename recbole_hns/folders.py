@@ -16,6 +16,7 @@ def put_in_place(new: Path, target: Path) -> None:
     """Let a complete folder be ``target``, instead of the one that is there if there is one."""
     recover(target)
     aside = _aside(target)
+    shutil.rmtree(aside, ignore_errors=True)  # of a process that was killed before it could
     if target.exists():
         os.rename(target, aside)
     try:
@@ -28,15 +29,10 @@ def put_in_place(new: Path, target: Path) -> None:
 
 
 def recover(target: Path) -> None:
-    """What a killed process left: the folder goes back to its place, or was replaced and is deleted."""
-    aside = _aside(target)
-    if not aside.is_dir():
-        return
-    if target.exists():
-        shutil.rmtree(aside, ignore_errors=True)
-        return
+    """Put back what a process that was killed had put aside."""
     with contextlib.suppress(OSError):  # no right to write here, or another process was faster
-        os.rename(aside, target)
+        if not target.exists():
+            os.rename(_aside(target), target)
 
 
 def _aside(target: Path) -> Path:
