@@ -13,6 +13,7 @@ from recbole.config import Config
 from recbole.utils import ModelType
 from recbole.utils.url import download_url, extract_zip, rename_atomic_files
 
+from recbole_hns.data.marks import encoding_of
 from recbole_hns.errors import Error
 from recbole_hns.settings.dialect import read_yaml
 from recbole_hns.settings.words import shown
@@ -61,7 +62,8 @@ def _check_folder(folder: Path, config: Config) -> None:
 
 def _check_sequences(file: Path, config: Config) -> None:
     """Sequences are made in the order of time; parts that come in files of their own hold them."""
-    with file.open(encoding=config["encoding"] or "utf-8", errors="replace") as lines:
+    encoding = encoding_of(file, config["encoding"] or "utf-8")
+    with file.open(encoding=encoding, errors="replace") as lines:
         header = next(lines, "").rstrip("\r\n").split(config["field_separator"])
     columns = [name.partition(":")[0] for name in header]
     needs = f"{config['model']} learns from sequences, and {file} has no column"

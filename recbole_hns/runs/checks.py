@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import psutil
 import torch
 from recbole.data.dataset import Dataset
 from recbole.model.abstract_recommender import AbstractRecommender
@@ -18,18 +17,15 @@ from recbole_hns.bridge.says import recbole_says
 from recbole_hns.bridge.world import refuse_users_without_negatives, world_of
 from recbole_hns.data.loader import TrainLoader
 from recbole_hns.errors import Error
+from recbole_hns.runs.needs import check_memory
 from recbole_hns.runs.overlap import warn_of_known_pairs
 from recbole_hns.runs.own_data import refuse_what_cannot_score
 from recbole_hns.runs.two_negatives import warn_if_negatives_are_not_read
 from recbole_hns.sampling.positives import Positives
-from recbole_hns.settings.kinds import is_whole
 from recbole_hns.settings.words import shown
 
 if TYPE_CHECKING:
     from recbole_hns.runs.config import HNSConfig
-
-COPIES = 4  # of every parameter: itself, its gradient and Adam's two moments
-BYTES_PER_CANDIDATE = 16  # id, score, loss and weight
 
 
 def check_files(config: HNSConfig) -> None:
@@ -39,14 +35,15 @@ def check_files(config: HNSConfig) -> None:
     for part in parts:
         file = folder / (f"{name}.inter" if part is None else f"{name}.{part}.inter")
         with open(file, encoding=config["encoding"]) as lines:
-            header, first = lines.readline().rstrip("\n"), lines.readline()
+            header = lines.readline().rstrip("\n")
+            empty = not any(line.strip() for line in lines)
         example = separator.join(["user_id:token", "item_id:token"])
         if not all(column.count(":") == 1 for column in header.split(separator)):
             raise Error(
                 f"{file} begins with {shown(header)}: its first line must name columns with types, "
                 f"separated by field_separator, e.g. {example!r}."
             )
-        if not first.strip() and part in (parts[0], None):
+        if empty and part in (parts[0], None):
             raise Error(f"{file} holds no interaction: it needs a line for each, below the header.")
 
 
@@ -79,7 +76,7 @@ def check_fit(config: HNSConfig, data: Dataset) -> None:
                 raise Error(
                     f"{key}={k} is not possible: data set {config['dataset']} has {n_items} items."
                 )
-    _check_memory(config, data)
+    check_memory(config, data)
 
 
 def _check_negatives(data: Dataset) -> None:
@@ -89,29 +86,6 @@ def _check_negatives(data: Dataset) -> None:
     full = Positives(users, items, data.user_num, data.item_num).users_without_negatives()
     if len(full):
         refuse_users_without_negatives(data, full)
-
-
-def _check_memory(config: HNSConfig, data: Dataset) -> None:
-    """Refuse what this machine cannot hold, rather than be killed half-way."""
-    own, users, rows = config.method.settings, data.user_num, data.user_num + data.item_num
-    pairs = min(config["train_batch_size"], len(data.inter_feat))
-    bytes_of = {
-        "embedding_size": (config["embedding_size"], 4 * COPIES * rows, f"{rows} users and items"),
-        "N": (own.get("N"), BYTES_PER_CANDIDATE * pairs, f"{pairs} pairs of a batch"),
-        "pool_size": (own.get("pool_size"), 4 * users, f"{users} users"),
-        "generator_size": (
-            own.get("generator_size"),
-            4 * COPIES * rows,
-            f"{rows} users and items",
-        ),
-    }
-    memory = psutil.virtual_memory().total
-    for key, (value, each, what) in bytes_of.items():
-        if is_whole(value) and value * each > memory:
-            raise Error(
-                f"{key}={value} needs {value * each / 1e9:,.0f} GB of memory for {what}, and this "
-                f"machine has {memory / 1e9:,.0f}: make it smaller."
-            )
 
 
 def check_parts(

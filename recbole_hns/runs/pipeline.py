@@ -28,10 +28,12 @@ from recbole_hns.bridge.says import recbole_says
 from recbole_hns.bridge.world import PoolSampler
 from recbole_hns.data.loader import TrainLoader, positives_only
 from recbole_hns.data.locate import ensure_dataset
+from recbole_hns.data.marks import without_marks
 from recbole_hns.data.refit import join_validation
 from recbole_hns.runs.checks import check_files, check_fit, check_model, check_parts, rehearse
 from recbole_hns.runs.config import HNSConfig
 from recbole_hns.runs.held_log import HeldLog, held_log
+from recbole_hns.runs.needs import check_memory_to_load
 from recbole_hns.sampling import pools
 
 NOWHERE = os.path.join(os.devnull, "none")  # a file that is never there
@@ -82,8 +84,10 @@ def load(config: HNSConfig, trust: bool = False, dataset_class: type[Dataset] | 
     ensure_dataset(config)
     if isinstance(config, LayeredConfig):
         tell_notes(config)
-    with recbole_says(f"data set {config['dataset']} cannot be loaded"), _saved_files(config, trust):
+    refused = recbole_says(f"data set {config['dataset']} cannot be loaded")
+    with refused, _saved_files(config, trust), without_marks(config):
         check_files(config)
+        check_memory_to_load(config)
         data = create_dataset(config) if own is None else own(config)
     return data
 

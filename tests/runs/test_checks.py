@@ -37,14 +37,6 @@ def test_columns_that_are_missing_are_told_by_their_setting(tiny):
     assert "unused_col={'inter': ['item_id']} drops ITEM_ID_FIELD=item_id" in refusal(tiny, **dropped)
 
 
-def test_what_no_machine_holds_is_refused(tiny, monkeypatch):
-    monkeypatch.setattr("psutil.virtual_memory", lambda: type("Memory", (), {"total": 10**6}))
-    assert "embedding_size=1000 needs 0 GB of memory for 101 users and items" in refusal(
-        tiny, embedding_size=1000
-    )
-    assert "N=500 needs" in refusal(tiny, N=500, embedding_size=1)
-
-
 def test_a_model_whose_sizes_do_not_fit_is_refused(tiny):
     assert "DGCF cannot be built" in refusal(tiny, "DGCF", n_factors=3)
     assert "assert self.embedding_size % self.n_factors == 0" in refusal(tiny, "DGCF", n_factors=3)
