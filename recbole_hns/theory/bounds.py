@@ -61,7 +61,9 @@ class Interval(NamedTuple):
     of: int  # users there are
 
     def __str__(self) -> str:
-        share = self.users / max(1, self.of)
+        if self.users == 0:
+            return "not bounded by the theorem: no user has more than K negatives"
+        share = self.users / self.of
         return (
             f"{self.recall:.4f}, and the theorem puts it between {self.low:.4f} and {self.high:.4f} by "
             f"OPAUC(K/N₋): means over {self.users:,} of {self.of:,} users ({share:.1%}), those with more "

@@ -13,7 +13,7 @@ from recbole_hns.sampling.negatives import Chosen, Negatives
 from recbole_hns.sampling.pools.everything import AllNegatives
 from recbole_hns.sampling.sampler import Sampler
 
-PAIRS = 1024  # of a batch, whose weights are looked at: what it costs is not to be noticed
+PAIRS = 256  # of a batch, whose weights are looked at: what it costs is not to be noticed
 CONTEXTS = 16  # of a batch, where the weights are over all negatives
 
 

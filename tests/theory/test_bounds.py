@@ -144,6 +144,12 @@ def test_the_interval_of_recall_holds_the_means_of_the_users_it_covers():
     )
 
 
+def test_where_nobody_has_enough_negatives_there_is_no_interval():
+    none = recall_interval([0, 1], [2], [3], 3)
+    assert none[3:] == (0, 1)
+    assert str(none) == "not bounded by the theorem: no user has more than K negatives"
+
+
 def test_a_tie_stands_in_the_middle_as_in_the_metrics():
     """1 negative above and 3 ties: 2.5, so the positive comes fourth."""
     assert recall_interval([2.5], [1], [9], 3)[:3] == (0, 0, 0)

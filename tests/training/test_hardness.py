@@ -2,14 +2,19 @@
 
 import json
 import math
+import signal
 
 import pytest
 import torch
+from killable import at_moment, settings_for
 from trained import losses_of, trainer_for
 
 from recbole_hns import run_recbole_hns
+from recbole_hns.runs.result import read_result
 from recbole_hns.sampling import DotQuery
+from recbole_hns.training.checkpoint import read_checkpoint
 from recbole_hns.training.hardness import aimed_at, divergence, in_words, measured, out_of_reach
+from recbole_hns.training.stopping import RunStopped
 
 QUICK = {"epochs": 2, "learning_rate": 0.05}
 
@@ -141,3 +146,20 @@ def test_a_rho_beyond_a_pool_of_popular_items_is_told_too(tiny):
 )
 def test_what_can_be_reached_is_not_warned_of(tiny, settings):
     assert out_of_reach(prepared(tiny, **settings)) is None
+
+
+def test_a_run_that_is_stopped_within_an_epoch_keeps_what_it_measured(tiny, tmp_path):
+    def rows(folder, **stopped):
+        settings = settings_for("softmax_v", tiny["data_path"], tmp_path / folder)
+        if stopped:
+            signal_at = at_moment("batch", stopped["batch"], lambda: signal.raise_signal(signal.SIGINT))
+            with signal_at, pytest.raises(RunStopped) as stop:
+                run_recbole_hns("MF", "tiny", "softmax_v", config_dict=settings)
+            assert read_checkpoint(stop.value.checkpoint)["hardness"]["candidates"] == settings["N"]
+            run_recbole_hns(resume=stop.value.checkpoint)
+        else:
+            run_recbole_hns("MF", "tiny", "softmax_v", config_dict=settings)
+        (file,) = (tmp_path / folder).glob("results/*/result.json")
+        return [row["hardness"] for row in read_result(file)["epochs"]]
+
+    assert rows("stopped", batch=13) == rows("whole")
