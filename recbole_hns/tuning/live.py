@@ -24,8 +24,9 @@ class LiveTable(Callback):
         self.metric, self.bigger = config["valid_metric"], config["valid_metric_bigger"]
         self.best: float | None = None
         self.bar: tqdm[Any] | None = None
-        self.began = time.perf_counter()
+        self.began = self.ended = time.perf_counter()
         self.first_start: float | None = None  # of a trial
+        self.errors: dict[str, str] = {}  # what went wrong, by the trial's name
 
     def __enter__(self) -> LiveTable:
         self.bar = tqdm(total=self.trials, desc="trials", disable=not self.progress)
@@ -34,6 +35,7 @@ class LiveTable(Callback):
         return self
 
     def __exit__(self, *error: object) -> None:
+        self.ended = time.perf_counter()
         if self.bar is not None:
             self.bar.close()
 
@@ -45,6 +47,11 @@ class LiveTable(Callback):
     def startup_seconds(self) -> float:
         """Until the first trial began: Ray's workers load the libraries."""
         return (self.first_start or self.began) - self.began
+
+    @property
+    def seconds(self) -> float:
+        """Since then."""
+        return self.ended - self.began - self.startup_seconds
 
     def on_trial_start(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
         """Called by Ray when a trial's process is ready."""
@@ -71,8 +78,9 @@ class LiveTable(Callback):
     def on_trial_error(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
         """Called by Ray when a trial has failed."""
         file = getattr(trial, "error_file", None)
-        text = Path(file).read_text("utf-8") if file and Path(file).is_file() else "unknown reason"
-        self._trial_line(trial, trial.last_result or {}, f"failed: {reason_of(text)}")
+        text = Path(file).read_text("utf-8") if file and Path(file).is_file() else ""
+        self.errors[str(trial)] = reason_of(text)
+        self._trial_line(trial, trial.last_result or {}, f"failed: {self.errors[str(trial)]}")
 
     def _trial_line(self, trial: Trial, result: dict[str, Any], note: str) -> None:
         values = [trial.config["trial"].get(key) for key in self.keys]
@@ -91,10 +99,10 @@ class LiveTable(Callback):
         return score > self.best if self.bigger else score < self.best
 
 
-def reason_of(error: BaseException | str) -> str:
+def reason_of(error: str) -> str:
     """The last line of a trial's error, which says what went wrong."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1] if lines else type(error).__name__
+    lines = [line.strip() for line in error.splitlines() if line.strip()]
+    return lines[-1] if lines else "unknown reason"
 
 
 def _cell(value: Any) -> str:

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recbole_hns.errors import Error
-from recbole_hns.files import write_json
+from recbole_hns.files import make_folder, write_json
+from recbole_hns.locks import alone
 from recbole_hns.report import make_report
 from recbole_hns.runs import pipeline
 from recbole_hns.runs.config import HNSConfig
 from recbole_hns.runs.pipeline import Parts
 from recbole_hns.settings.registry import imported, registered_here
 from recbole_hns.tuning.cluster import check_fits, connected
-from recbole_hns.tuning.plan import ModelClass, SearchPlan, changeable
-from recbole_hns.tuning.study import NUMBER, Reports, Study, folder_of
-from recbole_hns.tuning.trials import at_an_end, best_trial, rows_of, write_best, write_rows
+from recbole_hns.tuning.plan import FILE, ModelClass, SearchPlan, changeable
+from recbole_hns.tuning.study import NUMBER, Reports, Study, folder_of, name_of
+from recbole_hns.tuning.trials import Row, at_an_end, best_trial, rows_of, starts, write_best, write_rows
 from recbole_hns.tuning.winner import summarise, test_winner
 
 if TYPE_CHECKING:
@@ -64,6 +66,9 @@ def run_search(
     """
     machines.check()
     config, folder = plan.config(model=model), folder.absolute()
+    if folder.parent.is_dir():
+        with alone(folder):  # before anything is loaded or started
+            pass
     parts = search_parts(config, trust)
     study = Study(
         plan=plan,
@@ -74,22 +79,15 @@ def run_search(
         modules=imported(),
         parts=list(registered_here()),
     )
-    with connected(machines.ray_address):
+    with connected(machines.ray_address), ExitStack() as held:
         check_fits(machines.cpus, machines.gpus)
-        folder.mkdir(parents=True, exist_ok=True)
-        plan.write(folder)
+        held.enter_context(own_folder(plan, folder))
         from recbole_hns.tuning.live import LiveTable  # and with it Ray
 
         table = LiveTable(plan, config, len(plan.points()), progress)
-        bigger = bool(config["valid_metric_bigger"])
-        start = time.perf_counter()
-        errors = _run_trials(study, parts, config, machines, table)
-        seconds = time.perf_counter() - start
-        rows = rows_of(plan, folder, bigger, errors)
-        write_rows(rows, list(plan.space), folder / "trials.csv")
-        winner = best_trial(rows, bigger)
+        _run_trials(study, parts, config, machines, table)
+        rows, winner = _choose(study, config, table.errors)
         best = {key: winner[key] for key in plan.space}
-        write_best(plan, best, folder / "best.yaml", model)
         kinds: dict[str, dict[str, Any]] = {"runs": {}}
         if plan.refit:
             kinds["refit"] = {"refit": True, "epochs": (winner["best_epoch"] or 0) + 1}
@@ -105,15 +103,41 @@ def run_search(
         "test": summarise(tests["runs"]),
         "seeds": [test["seed"] for test in tests["runs"]],
         "startup_seconds": round(table.startup_seconds, 3),
-        "search_seconds": round(seconds - table.startup_seconds, 3),
+        "search_seconds": round(table.seconds, 3),
     }
     if plan.refit:
         summary["refit"] = {"epochs": kinds["refit"]["epochs"], "test": summarise(tests["refit"])}
     write_json(summary, folder / "summary.json")
+    _report(config, folder, kinds)
+    return summary
+
+
+@contextmanager
+def own_folder(plan: SearchPlan, folder: Path) -> Iterator[None]:
+    """The folder of a search with its plan, which no other process works on within ``with``."""
+    make_folder(folder.parent)
+    with alone(folder):
+        if (folder / FILE).is_file() and not SearchPlan.read(folder).is_as(plan):
+            raise Error(f"{folder} holds another search: give another --name.")
+        make_folder(folder)
+        plan.write(folder)
+        yield
+
+
+def _choose(study: Study, config: HNSConfig, errors: dict[str, str]) -> tuple[list[Row], Row]:
+    """All trials and the winner, written to trials.csv and best.yaml."""
+    plan, folder, bigger = study.plan, Path(study.folder), bool(config["valid_metric_bigger"])
+    rows = rows_of(plan, folder, bigger, errors)
+    write_rows(rows, list(plan.space), folder / "trials.csv")
+    winner = best_trial(rows, bigger)
+    write_best(plan, {key: winner[key] for key in plan.space}, folder / "best.yaml", study.model)
+    return rows, winner
+
+
+def _report(config: HNSConfig, folder: Path, kinds: Iterable[str]) -> None:
     title = f"{config['model']} on {config['dataset']} with {config.sampler}: a search"
     made = [folder / name for name in ("trials", *kinds) if (folder / name).is_dir()]
     make_report(made, folder / "report", title=title)
-    return summary
 
 
 def search_parts(config: HNSConfig, trust: bool = False) -> Parts:
@@ -126,27 +150,25 @@ def search_parts(config: HNSConfig, trust: bool = False) -> Parts:
 
 def _run_trials(
     study: Study, parts: Parts, config: HNSConfig, machines: Machines, table: LiveTable
-) -> dict[int, str]:
-    """Run what is not done; returns what went wrong, by trial."""
-    from recbole_hns.tuning.live import reason_of
+) -> None:
+    """Run what is not done."""
     from recbole_hns.tuning.trial import clear
 
     own = Path(study.folder) / "ray"  # Ray's account of the search: pickles, which nobody reads
     shutil.rmtree(own, ignore_errors=True)
     with table:
         found = _tuner(study, parts, config, machines, table).fit()
-    grid = [found[n] for n in range(len(found))]
     shutil.rmtree(own, ignore_errors=True)
-    unfinished = [r for r in grid if r.error is None and not (r.metrics or {}).get("done")]
-    if unfinished:  # Ray takes Ctrl-C for itself and returns
+    done = [
+        found[n].error is not None or (found[n].metrics or {}).get("done") for n in range(len(found))
+    ]
+    if not all(done):  # Ray takes Ctrl-C for itself and returns
         raise KeyboardInterrupt(
-            f"{len(grid) - len(unfinished)} of {len(grid)} trials are finished and kept; go on with "
+            f"{sum(map(bool, done))} of {len(done)} trials are finished and kept; go on with "
             f"recbole-hns tune --resume={study.folder}"
         )
-    numbers = [(result.config or {})["trial"][NUMBER] for result in grid]
-    for number in numbers:
-        clear(folder_of(study.folder, number))
-    return {n: reason_of(r.error) for n, r in zip(numbers, grid) if r.error is not None}
+    for name in starts(study.plan):
+        clear(folder_of(study.folder, name))
 
 
 def _tuner(
@@ -158,20 +180,21 @@ def _tuner(
     from recbole_hns.tuning.trial import run_trial
 
     os.environ["RAY_CHDIR_TO_TRIAL_DIR"] = "0"  # a trial has a folder of its own
-    starts = []
-    for number, settings in enumerate(study.plan.points()):
-        lines = Reports.read(folder_of(study.folder, number)).lines
-        starts.append({NUMBER: number, **(lines[-1]["settings"] if lines else settings)})
+    begins = []
+    for number, (name, settings) in enumerate(starts(study.plan).items()):
+        lines = Reports.read(folder_of(study.folder, name)).lines  # of a search that goes on
+        begins.append({NUMBER: number, **(lines[-1]["settings"] if lines else settings)})
     return tune.Tuner(
         tune.with_resources(
             tune.with_parameters(run_trial, study=study, parts=parts),
             {"cpu": machines.cpus, "gpu": machines.gpus},
         ),
-        param_space={"trial": tune.grid_search(starts)},
+        param_space={"trial": tune.grid_search(begins)},
         tune_config=tune.TuneConfig(
             metric=METRIC,
             mode="max" if config["valid_metric_bigger"] else "min",
             scheduler=_scheduler(study.plan, config),
+            trial_name_creator=lambda trial: name_of(trial.config["trial"][NUMBER]),
             reuse_actors=True,
         ),
         run_config=RunConfig(
@@ -210,7 +233,7 @@ def _population(plan: SearchPlan, config: HNSConfig, epochs: int) -> TrialSchedu
     def within(settings: dict[str, Any]) -> dict[str, Any]:
         """Ray multiplies by 0.8 or 1.2, which may leave a range."""
         own = settings["trial"]
-        return {**settings, "trial": {**own, **{k: d.clip(own[k]) for k, d in domains.items()}}}
+        return {**settings, "trial": {**own, **{key: d.clip(own[key]) for key, d in domains.items()}}}
 
     return schedulers.PopulationBasedTraining(
         time_attr=TIME,

@@ -16,8 +16,6 @@ from recbole_hns.runs.config import HNSConfig
 from recbole_hns.settings.registry import adopt, import_parts
 from recbole_hns.tuning.plan import ModelClass, SearchPlan
 
-NUMBER = "number"  # of a trial, beside its settings
-
 
 class Line(TypedDict):
     """A validation of a trial."""
@@ -57,9 +55,17 @@ class Study:
         return self.plan.config({**settings, **own}, self.model)
 
 
-def folder_of(search: str | Path, number: int) -> Path:
+NUMBER = "number"  # of a trial, beside the settings that it begins with
+
+
+def name_of(number: int) -> str:
+    """What a trial is called."""
+    return f"{number:04d}"
+
+
+def folder_of(search: str | Path, name: str) -> Path:
     """Where a trial keeps its files."""
-    return Path(search) / "trials" / f"{number:04d}"
+    return Path(search) / "trials" / name
 
 
 @dataclass

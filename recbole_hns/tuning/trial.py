@@ -19,7 +19,7 @@ from recbole_hns.training.checkpoint import read_checkpoint, write_checkpoint
 from recbole_hns.training.history import seconds_of
 from recbole_hns.training.run_files import LAST, runs_in
 from recbole_hns.training.trainer import HNSTrainerMixin
-from recbole_hns.tuning.ray_names import Checkpoint, get_checkpoint, report
+from recbole_hns.tuning.ray_names import Checkpoint, get_checkpoint, report, trial_name
 from recbole_hns.tuning.study import NUMBER, Line, Reports, Study, folder_of
 
 STATE = "trial.pth"  # of a trial that another one may take over
@@ -27,8 +27,9 @@ STATE = "trial.pth"  # of a trial that another one may take over
 
 def run_trial(config: dict[str, Any], study: Study, parts: Parts) -> None:
     """Called by Ray in a process of its own: train with one choice of settings, and report."""
-    settings = dict(config["trial"])
-    folder = folder_of(study.folder, settings.pop(NUMBER))
+    # By its name: with the settings of another trial that are taken over comes that trial's number.
+    settings, folder = dict(config["trial"]), folder_of(study.folder, trial_name())
+    del settings[NUMBER]
     study.enter()
     folder.mkdir(parents=True, exist_ok=True)
     os.chdir(folder)  # RecBole's trainer opens its TensorBoard folder where it stands

@@ -12,7 +12,7 @@ from recbole_hns.files import whole_file
 from recbole_hns.settings.dialect import to_yaml
 from recbole_hns.tuning.plan import ModelClass, SearchPlan
 from recbole_hns.tuning.space import Space
-from recbole_hns.tuning.study import Line, Reports, folder_of
+from recbole_hns.tuning.study import Line, Reports, folder_of, name_of
 
 Row = dict[str, Any]
 
@@ -20,12 +20,17 @@ Row = dict[str, Any]
 _ELSEWHERE = {"data_path", "checkpoint_dir", "result_dir", "show_progress", "state", "gpu_id", "worker"}
 
 
-def rows_of(plan: SearchPlan, folder: Path, bigger: bool, errors: Mapping[int, str]) -> list[Row]:
+def rows_of(plan: SearchPlan, folder: Path, bigger: bool, errors: Mapping[str, str]) -> list[Row]:
     """A row for each trial: the best score, with the settings that made it."""
     return [
-        _row(plan, start, Reports.read(folder_of(folder, number)), bigger, errors.get(number))
-        for number, start in enumerate(plan.points())
+        _row(plan, start, Reports.read(folder_of(folder, name)), bigger, errors.get(name))
+        for name, start in starts(plan).items()
     ]
+
+
+def starts(plan: SearchPlan) -> dict[str, dict[str, Any]]:
+    """The settings that trials begin with, by name."""
+    return {name_of(number): settings for number, settings in enumerate(plan.points())}
 
 
 def _row(

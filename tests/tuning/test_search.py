@@ -25,7 +25,7 @@ from recbole_hns.tuning import Machines, SearchPlan, make_plan, run_search
 from recbole_hns.tuning import trial as trial_module
 from recbole_hns.tuning.cluster import alone, connected
 from recbole_hns.tuning.search import search_parts
-from recbole_hns.tuning.study import Reports, Study
+from recbole_hns.tuning.study import Reports, Study, name_of
 from recbole_hns.tuning.trial import run_trial, take_over
 from recbole_hns.tuning.trials import best_trial
 
@@ -80,6 +80,7 @@ def without_ray(monkeypatch):
 
         monkeypatch.setattr(trial_module, "report", report)
         monkeypatch.setattr(trial_module, "get_checkpoint", get_checkpoint)
+        monkeypatch.setattr(trial_module, "trial_name", lambda: name_of(number))
         here, threads = Path.cwd(), torch.get_num_threads()
         study = Study(plan, None, 1, str(here / "search"), str(here), [], [])
         try:
@@ -299,6 +300,10 @@ def test_schedulers_run(tiny, local_ray, tmp_path, scheduler):
         lines = Reports.read(tmp_path / "search" / "trials" / f"{number:04d}").lines
         scores = [line["score"] for line in lines if str(line["settings"]["M"]) == row["M"]]
         assert float(row["best_score"]) == max(scores) == max(line["score"] for line in lines)
+        if scheduler == "pbt":  # every trial has files of its own and trains to the end
+            epochs = [line["epoch"] for line in lines]
+            assert epochs[-1] == 12
+            assert len(set(map(str, lines))) == len(lines)
 
 
 def test_a_trial_that_raises_is_marked_and_the_others_go_on(tiny, local_ray, tmp_path):
