@@ -10,6 +10,7 @@ from typing import Any
 from recbole_hns.errors import Error
 from recbole_hns.files import whole_file
 from recbole_hns.settings.dialect import to_yaml
+from recbole_hns.settings.words import as_cell
 from recbole_hns.tuning.plan import ModelClass, SearchPlan
 from recbole_hns.tuning.space import Space
 from recbole_hns.tuning.study import Line, Reports, folder_of, name_of
@@ -92,7 +93,7 @@ def write_rows(rows: list[Row], keys: list[str], file: Path) -> None:
     with whole_file(file, newline="") as out:
         writer = csv.DictWriter(out, columns, extrasaction="ignore")
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows({key: as_cell(value) for key, value in row.items()} for row in rows)
 
 
 def write_best(plan: SearchPlan, best: Mapping[str, Any], file: Path, model: ModelClass | None) -> None:

@@ -147,3 +147,27 @@ def test_a_file_is_written_whole_or_not_at_all(tiny, monkeypatch):
     assert main(["recommend", str(file)]) == 130
     assert Path("recommendations.csv").read_text() == "as before"
     assert not list(Path().glob(".*.tmp"))
+
+
+def test_ids_that_a_spreadsheet_would_run_get_an_apostrophe(tmp_path):
+    ids = {"i0": "=1+1", "i1": "-5", "i2": "@SUM(A1)", "i3": "+cmd|x!A1"}
+    pairs = [(user, ids.get(item, item)) for user, item in random_pairs(30, 12, 5)]
+    write_inter(tmp_path / "data", "tiny", pairs)
+    file = train({"data_path": str(tmp_path / "data"), "show_progress": False})
+    assert main(["recommend", str(file), "--k=11"]) == 0
+    items = {row["item"] for row in read()}
+    assert {"'=1+1", "-5", "'@SUM(A1)", "'+cmd|x!A1"} <= items
+    assert not items & {"=1+1", "@SUM(A1)", "+cmd|x!A1"}
+    lists = load(file).recommend(k=11)  # in Python the ids are the data's own
+    assert {"=1+1", "-5", "@SUM(A1)", "+cmd|x!A1"} <= set(lists["item"])
+
+
+def test_nothing_is_written_through_a_link_at_the_temporary_name(tiny):
+    file = train(tiny)
+    Path("secret").write_text("mine")
+    Path(".recommendations.csv.tmp").symlink_to("secret")
+    assert main(["recommend", str(file), "--users=u1"]) == 0
+    assert Path("secret").read_text() == "mine"
+    assert not Path(".recommendations.csv.tmp").is_symlink()
+    assert not Path("recommendations.csv").is_symlink()
+    assert len(read()) == 10

@@ -471,3 +471,46 @@ def test_every_form_of_a_value_agrees_with_itself(with_file, said):
 def test_another_value_is_a_contradiction(with_file, said, capsys):
     assert main([f"--resume={with_file}", said]) == 2
     assert said[2:].partition("=")[0] + "=" in capsys.readouterr().err
+
+
+# ----------------------------------------------------------------------------------- where it writes
+
+
+def with_places(last: Path, outside: Path) -> None:
+    """The settings of a checkpoint that name places of somebody else's."""
+    for file in (last, Path(str(last).replace(".last", ""))):
+        content = torch.load(file, weights_only=True)
+        places = {"checkpoint_dir": str(outside / "saved"), "result_dir": str(outside / "results")}
+        for key in ("settings", "final"):
+            content[key] = {**content[key], **places}
+        torch.save(content, file)
+
+
+@pytest.fixture
+def elsewhere(stopped, tmp_path, monkeypatch):
+    """A run that says it writes outside of the folder where one goes on with it."""
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    with_places(stopped, tmp_path / "outside")
+    return stopped
+
+
+def test_a_checkpoint_does_not_say_where_is_written(elsewhere, tmp_path, caplog):
+    run_recbole_hns(resume=elsewhere, config_dict={"state": "INFO"})
+    assert not (tmp_path / "outside").exists()
+    assert len(list((tmp_path / "work").glob("results/*/result.json"))) == 1
+    assert not (tmp_path / "work/saved").exists()  # it went on beside its file
+    assert "the result goes to results" in caplog.text
+
+
+def test_what_is_typed_says_where_is_written(elsewhere, tmp_path):
+    run_recbole_hns(resume=elsewhere, config_dict={"result_dir": str(tmp_path / "typed")})
+    assert len(list((tmp_path / "typed").glob("*/result.json"))) == 1
+    assert not (tmp_path / "outside").exists()
+    assert not (tmp_path / "work/results").exists()
+
+
+@pytest.mark.parametrize("command", ["evaluate", "recommend"])
+def test_other_commands_make_no_folder_that_a_checkpoint_names(elsewhere, tmp_path, command):
+    assert main([command, str(elsewhere).replace(".last", "")]) == 0
+    assert not (tmp_path / "outside").exists()

@@ -5,6 +5,8 @@ import pytest
 import torch
 from conftest import negatives_of, query_for, sampler_for
 
+from recbole_hns.errors import Error
+
 ADASIR = {"pool_size": 50, "proposals": 200, "keep": 0.5, "N": 5}
 
 
@@ -75,3 +77,19 @@ def test_pools_take_users_times_pool_size_numbers(tiny):
     pools = sampler.state_dict()["pools"]
     assert pools.shape == (41, 50)
     assert pools.element_size() == 4
+
+
+@pytest.mark.parametrize(("name", "key"), [("adasir_u", "pools"), ("aobpr", "order")])
+@pytest.mark.parametrize("wrong", [-1, 60, 2**30, 0.5])
+def test_a_saved_state_that_names_no_item_is_refused(tiny, name, key, wrong):
+    """Kernels look the numbers up without a question: a wrong one reads memory that is none of ours."""
+    settings = {**ADASIR} if name == "adasir_u" else {"lam": 10, "N": 5}
+    sampler = sampler_for(tiny, sampler=name, **settings)
+    assert sampler.world.n_items == 60  # with the padding
+    sampler.select(torch.tensor([1, 2]), query_for(sampler, torch.tensor([1, 2])))
+    state = {name: v.clone() if torch.is_tensor(v) else v for name, v in sampler.state_dict().items()}
+    sampler.load_state_dict(state)
+    bad = state[key].double() if isinstance(wrong, float) else state[key].clone()
+    bad[0, 0] = wrong
+    with pytest.raises(Error, match="names items beyond the 59 that there are"):
+        sampler.load_state_dict({**state, key: bad})

@@ -2,7 +2,7 @@
 
 import pytest
 
-from recbole_hns.settings.words import a_letter_away, listed, nearest, plain_word, shown
+from recbole_hns.settings.words import a_letter_away, as_cell, listed, nearest, plain_word, shown
 
 KNOWN = ["learning_rate", "train_batch_size", "topk", "epochs", "N", "M", "tau", "LightGCN"]
 KNOWN += ["step", "hide_item", "eval_step"]
@@ -64,3 +64,29 @@ def test_a_letter_away_is_one_edit_of_a_word_that_is_not_short(word, meant):
 def test_names_are_listed_as_in_a_sentence(names, text):
     assert listed(names) == text
     assert listed(names, "or") == text.replace("and", "or")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "=1+1",
+        "=",
+        "@SUM(A1)",
+        "+cmd|'/c calc'!A0",
+        "-2+3+cmd|x!A1",
+        "\t=1",
+        "\r=1",
+        "\n=1",
+        "-1+A1",
+        "+A1:B2",
+    ],
+)
+def test_a_cell_that_a_spreadsheet_would_run_is_words(text):
+    assert as_cell(text) == f"'{text}"
+
+
+@pytest.mark.parametrize(
+    "id_", ["-5", "+1.5", "@name", "-a_b.c-d", "u1", "", "a=b", "1-2", "é", "'x", "-", 5, 0.1]
+)
+def test_ordinary_ids_stay_as_they_are(id_):
+    assert as_cell(id_) == id_
