@@ -245,6 +245,8 @@ def _check_header(file: Path, separator: str, wanted: Sequence[str]) -> None:
 def _positive_rows(file: Path, rows: pd.DataFrame, columns: Columns) -> pd.DataFrame:
     for name in (columns.user, columns.item):
         _refuse_rows(file, rows[name].isna(), f"no {name}")
+    again = (rows[columns.user] == columns.user) & (rows[columns.item] == columns.item)
+    _refuse_rows(file, again, "the header comes a second time; take that line out")
     if columns.rating is None:
         return rows
     return rows[_numeric(file, rows[columns.rating]) >= columns.threshold]

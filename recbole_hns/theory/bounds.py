@@ -83,8 +83,8 @@ def recall_interval(above: ArrayLike, n_pos: ArrayLike, n_neg: ArrayLike, k: int
         S = (k - np.minimum(a, k)).sum().item()
         low, high = _bounds_of_i(S, k, len(a), tight=True)
         recalls.append((count_in_topk(a, k) / len(a), low / len(a), high / len(a)))
-    recall, low, high = np.mean(recalls, axis=0).tolist() if recalls else [math.nan] * 3
-    return Interval(recall, low, high, len(recalls), int((n_pos > 0).sum()))
+    mean = np.mean(recalls, axis=0) if recalls else np.full(3, math.nan)
+    return Interval(float(mean[0]), float(mean[1]), float(mean[2]), len(recalls), int((n_pos > 0).sum()))
 
 
 def users_outside_bounds(

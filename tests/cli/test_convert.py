@@ -14,6 +14,7 @@ from conftest import random_pairs
 
 from recbole_hns import run_recbole_hns
 from recbole_hns.cli.main import main
+from recbole_hns.runs.artifact import load
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 
@@ -92,6 +93,22 @@ def test_a_table_with_named_columns_and_a_threshold(monkeypatch):
     assert rows_of("dataset/mine/mine.inter") == expected
 
 
+def test_ids_called_like_missing_values_come_out_and_train():
+    names = ["NA", "null", "None", "nan", "N/A", "NULL"]
+    pairs = [(user, f"i{place + k}") for place, user in enumerate([*names, "u"]) for k in range(10)]
+    pairs += [(user, "NA") for user in names]
+    lines = [",".join(pair) for pair in pairs]
+    Path("raw.csv").write_text("\n".join(["user_id,item_id", *lines]) + "\n")
+    assert main(["convert", "raw.csv", "--name=mine"]) == 0
+    assert sorted(all_rows("mine")) == sorted(pairs)
+    settings = {"epochs": 1, "N": 2, "topk": [2], "valid_metric": "NDCG@2", "show_progress": False}
+    run_recbole_hns("BPR", "mine", config_dict=settings)
+    artifact = load("saved")
+    tokens = artifact.data.field2id_token
+    assert set(tokens["user_id"]) == {"[PAD]", *names, "u"}
+    assert "NA" in tokens["item_id"]
+
+
 def test_the_core_is_filtered_before_the_split():
     lines = ["user_id\titem_id"] + [f"{u}\t{i}" for u, i in random_pairs(30, 40, 8)]
     Path("raw.tsv").write_text("\n".join(lines))
@@ -123,6 +140,11 @@ MISTAKES = {
     "l.txt": ("1 2 3\n", ["--core=9"], "core=9 leaves nothing"),
     "m.txt": ("1 2 3\n", ["--name=../x"], "name=../x"),
     "n.txt": ("1 2 3\n", ["--split=half"], "split"),
+    "o.csv": (
+        "user_id,item_id\n1,2\nuser_id,item_id\n3,2\n",
+        [],
+        "line 3: the header comes a second time; take that line out.",
+    ),
 }
 
 
