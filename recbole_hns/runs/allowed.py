@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recbole.utils import ModelType
+from recbole.utils import InputType, ModelType
 
 from recbole_hns.bridge.config import LayeredConfig, uses_sparse_adam
 from recbole_hns.errors import Error
@@ -17,14 +17,26 @@ def check_config(config: LayeredConfig) -> None:
     refuse_dense_gradients(config)
 
 
-def refuse_models_without_pairs(config: LayeredConfig) -> None:
-    """Refuse what cannot be trained on pairs, and what goes with a model that it is not."""
-    why = why_not(config.model_class, config.model, config["MODEL_TYPE"], config["MODEL_INPUT_TYPE"])
+def refuse_models_that_never_train(config: LayeredConfig) -> None:
+    """Refuse a model that learns from no pairs, however the rest of its configuration is."""
+    model_class = getattr(config, "model_class", None)
+    if model_class is not None:
+        # Sequential models say by loss_type what they take.
+        _refuse(config, model_class.type, getattr(model_class, "input_type", InputType.PAIRWISE))
+
+
+def _refuse(config: LayeredConfig, kind: ModelType, input_type: InputType) -> None:
+    why = why_not(config.model_class, config.model, kind, input_type)
     if why:
         raise Error(
             f"{config.model} {why}: choose a pairwise model such as BPR, LightGCN or SASRec "
             "(`recbole-hns models` lists them)."
         )
+
+
+def refuse_models_without_pairs(config: LayeredConfig) -> None:
+    """Refuse what cannot be trained on pairs, and what goes with a model that it is not."""
+    _refuse(config, config["MODEL_TYPE"], config["MODEL_INPUT_TYPE"])
     package = missing_package(config.model)
     if package:
         raise Error(f"{config.model} needs the package {package}, which is not installed.")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from recbole_hns.bridge.config import LayeredConfig
-from recbole_hns.runs.allowed import check_config
+from recbole_hns.errors import Error
+from recbole_hns.runs.allowed import check_config, refuse_models_that_never_train
 
 
 class HNSConfig(LayeredConfig):
@@ -16,5 +17,10 @@ class HNSConfig(LayeredConfig):
     """
 
     def __init__(self, *args: Any, **options: Any):
-        super().__init__(*args, **options)
+        try:
+            super().__init__(*args, **options)
+        except Error:
+            # Nobody is to mend a setting of a model that no setting could train.
+            refuse_models_that_never_train(self)
+            raise
         check_config(self)

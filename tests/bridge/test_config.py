@@ -441,3 +441,17 @@ def test_trees_are_refused_for_what_they_are(model):
 def test_a_model_that_can_never_be_trained_is_not_asked_for_another_loss(loss):
     assert "CDAE learns to rebuild whole user histories" in refusal(model="CDAE", loss_type=loss)
     assert "CDAE learns to rebuild whole user histories" in refusal(model="CDAE")
+
+
+@pytest.mark.parametrize(
+    ("model", "settings"),
+    [
+        ("FM", {"valid_metric": "MRR@10"}),  # "add it to metrics" was the advice
+        ("FM", {"metrics": ["MRR"], "eval_args": {"mode": "full"}}),
+        ("EASE", {"lerning_rate": 3}),
+        ("RepeatNet", {"loss_type": "BCE"}),
+    ],
+)
+def test_that_a_model_can_never_be_trained_is_said_before_anything_else(model, settings):
+    assert refusal(model=model, **settings).startswith(f"{model} ")
+    assert "choose a pairwise model" in refusal(model=model, **settings)
