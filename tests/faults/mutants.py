@@ -533,6 +533,8 @@ YAML = (
         "`a: 1",
         "a: %",
     ),
+)
+HEAVY = (  # that take seconds until they are refused
     *(
         "x" * 2_000_000,
         "# " + "x" * 2_000_000,
@@ -565,7 +567,7 @@ def all_yaml() -> list[Mutant]:
             lambda text=text: _write("own.yaml", text.encode("utf-8", "surrogatepass")),
             line,
         )
-        for text in YAML
+        for text in (*YAML, *HEAVY)
     ]
 
 
