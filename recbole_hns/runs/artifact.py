@@ -35,6 +35,10 @@ from recbole_hns.training.run_files import best_file, last_file, runs_in
 from recbole_hns.training.state import load_others
 
 
+# Where a run wrote to may be out of reach now, and nothing is written here: RecBole's default stands.
+NOTHING_WRITTEN = {"checkpoint_dir": "saved", "result_dir": None}
+
+
 class IdVectors(NamedTuple):
     """Vectors whose dot products are the model's scores, and the ids that their rows are of."""
 
@@ -241,7 +245,12 @@ def _config(
     config: Config = state.get("recbole_config")
     if config is None:
         return rebuild_config(
-            state, file, model, config_dict=given, free=free, config_class=LayeredConfig
+            state,
+            file,
+            model,
+            config_dict={**NOTHING_WRITTEN, **given},
+            free=free,
+            config_class=LayeredConfig,
         )
     for key, value in given.items():
         config[key] = str(a_path(value) / config["dataset"]) if key == "data_path" else value

@@ -1,5 +1,6 @@
 """recbole-hns evaluate: the same numbers again, or others of the same model and split."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,17 @@ def test_a_checkpoint_gives_the_numbers_of_its_run(tiny, model, capsys):
     assert lines[0].split() == ["metric", "valid", "test"]
     assert float(lines[3].split()[2]) == result["test_result"]["ndcg@10"]
     assert sorted(path for path in Path().rglob("*")) == before  # nothing is written
+
+
+def test_from_a_folder_that_cannot_be_written_to(tiny, monkeypatch):
+    """Where it stands, the run's checkpoint_dir is no folder that a run could write to."""
+    file, result = train("MF", tiny)
+    before, access = sorted(Path().rglob("*")), os.access
+    monkeypatch.setattr(
+        os, "access", lambda path, mode, **more: not mode & os.W_OK and access(path, mode)
+    )
+    assert evaluate(file)["test_result"] == result["test_result"]
+    assert sorted(Path().rglob("*")) == before
 
 
 def test_a_sequential_model_too(tiny):
