@@ -77,12 +77,12 @@ def divergence(p: torch.Tensor, N: int) -> tuple[torch.Tensor, torch.Tensor]:
     return math.log(N) - torch.special.entr(p).sum(dim=1), 1 / p.square().sum(dim=1)
 
 
-def in_words(hardness: Hardness) -> str:
-    """For the log."""
+def in_words(hardness: Hardness, pool: str) -> str:
+    """For the log; a pool other than uniform is hard or mild by itself, which is not measured."""
     kl, effective, N = hardness["kl"], hardness["effective"], hardness["candidates"]
     return (
-        f"of {N:,.4g} candidates {effective:,.4g} count (1/Σp²), KL from uniform {kl:.4g} of at most "
-        f"{math.log(N):.4g} nats (means of the epoch's first batch)"
+        f"of {N:,.4g} candidates of pool={pool} {effective:,.4g} count (1/Σp²), KL from uniform weights "
+        f"{kl:.4g} of at most {math.log(N):.4g} nats (means of the epoch's first batch)"
     )
 
 

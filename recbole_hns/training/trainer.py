@@ -17,6 +17,7 @@ from recbole_hns.errors import Error
 from recbole_hns.files import cannot_be_written
 from recbole_hns.models.cards import scorer_of
 from recbole_hns.models.optim import fuse
+from recbole_hns.settings.registry import name_of
 from recbole_hns.training.between_batches import BetweenBatchesMixin
 from recbole_hns.training.hardness import aimed_at, in_words, measured, out_of_reach
 from recbole_hns.training.recbole_trainer import RecBoleTrainer
@@ -109,9 +110,8 @@ class HNSTrainerMixin(BetweenBatchesMixin):
         loss = super()._train_epoch(train_data, epoch_idx, loss_func, show_progress)
         self.history.append(self.so_far.row(loss))
         if self.so_far.hardness is not None:
-            self.logger.info(
-                set_color(f"epoch {epoch_idx} hardness", "pink") + f": {in_words(self.so_far.hardness)}"
-            )
+            words = in_words(self.so_far.hardness, name_of(self.config.method.pool))
+            self.logger.info(set_color(f"epoch {epoch_idx} hardness", "pink") + f": {words}")
         if epoch_idx == self.epochs - 1:  # RecBole validates next where eval_step divides the epochs
             self.eval_step = min(self.eval_step, 1)
         return loss

@@ -93,10 +93,10 @@ def test_the_log_and_the_record_have_it_in_words(tiny, caplog):
         rows = json.load(record)["epochs"]
     assert [row["hardness"]["effective"] for row in rows] == pytest.approx([4, 4])
     words = (
-        "of 50 candidates 4 count (1/Σp²), KL from uniform 2.526 of at most 3.912 nats (means of the "
-        "epoch's first batch)"
+        "of 50 candidates of pool=uniform 4 count (1/Σp²), KL from uniform weights 2.526 of at most 3.912 "
+        "nats (means of the epoch's first batch)"
     )
-    assert in_words(rows[0]["hardness"]) == words
+    assert in_words(rows[0]["hardness"], "uniform") == words
     assert all(any(f"epoch {e} hardness" in m and words in m for m in caplog.messages) for e in range(2))
 
 
