@@ -5,13 +5,14 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Literal, overload
 
 from recbole_hns.errors import Error
 
+_OF_THE_DISK = ("read", "readinto", "readline", "write", "flush")
 _CANNOT_SYNC = {errno.EINVAL, errno.ENOTSUP}  # what a file system answers that has no such thing
 
 
@@ -74,6 +75,28 @@ def whole_file(
         _sync_folder(path.parent)
     except OSError as error:
         raise cannot_be_written(path, error) from error
+
+
+class Watched:
+    """A stream that remembers what the system said, for libraries that tell of something else then."""
+
+    def __init__(self, stream: IO[bytes]):
+        self._stream = stream
+        self.error: OSError | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._stream, name)
+        return self._watched(found) if name in _OF_THE_DISK else found
+
+    def _watched(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def watched(*args: Any) -> Any:
+            try:
+                return call(*args)
+            except OSError as error:
+                self.error = self.error or error
+                raise
+
+        return watched
 
 
 def make_folder(folder: Path) -> Path:

@@ -14,12 +14,12 @@ import zipfile
 import zlib
 from logging import getLogger
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 import torch
 
 from recbole_hns.errors import Error
-from recbole_hns.files import whole_file
+from recbole_hns.files import Watched, whole_file
 from recbole_hns.settings.words import shown
 from recbole_hns.training.content import refuse_wrong_kinds
 from recbole_hns.training.plain import NOT_OF_THE_RUN, plain_setting
@@ -49,21 +49,23 @@ def write_checkpoint(content: Content, file: str | Path) -> None:
     content = {key: value for key, value in content.items() if key != "read_from"}
     file = Path(file)
     with whole_file(file, "wb", keep=previous_file(file)) as stream:
+        watched = Watched(stream)
         try:
-            torch.save(content, stream)
+            torch.save(content, watched)
         except RuntimeError as error:  # torch's own, about what the system's error led to
-            if isinstance(error.__context__, OSError):
-                raise error.__context__ from error
+            if watched.error is not None:
+                raise watched.error from error
             raise
 
 
 def read_checkpoint(
-    file: str | Path, device: str | torch.device = "cpu", trust: bool = False
+    file: str | Path, device: str | torch.device = "cpu", trust: bool = False, exactly: bool = False
 ) -> Content:
     """What a file holds; of a damaged one, what the one before holds, with a warning.
 
-    ``read_from`` in it is the file that was really read. ``trust`` allows pickles, RecBole's own
-    checkpoints among them, and with them any code that their writer put in.
+    ``read_from`` in it is the file that was really read; it is ``exactly`` the one asked for if so wished.
+    ``trust`` allows pickles, RecBole's own checkpoints among them, and with them any code that their
+    writer put in.
 
     Raises:
         Error: if there is no such file, it is no checkpoint, or is a pickle that is not trusted.
@@ -73,7 +75,7 @@ def read_checkpoint(
     try:
         return _read(file, device, trust)
     except Damaged as damage:
-        if not older.is_file():
+        if exactly or not older.is_file():
             raise
         content = _read(older, device, trust)
         getLogger().warning(f"{damage} The one before is used, {older}.")
@@ -81,35 +83,48 @@ def read_checkpoint(
 
 
 def _read(file: Path, device: str | torch.device, trust: bool) -> Content:
+    """A disk that fails is no damage: what it failed to read may be whole."""
     try:
-        with open(file, "rb") as stream:
-            is_archive = stream.read(len(_ZIP)) == _ZIP
+        with open(file, "rb") as opened:
+            stream = Watched(opened)
+            try:
+                content = _read_stream(file, stream, device, trust)
+            finally:  # torch goes on with what is in its memory where a read fails
+                if stream.error is not None:
+                    raise stream.error
     except FileNotFoundError:
         raise Damaged(f"checkpoint {file} does not exist.") from None
+    except Error:
+        raise
     except (OSError, ValueError) as error:  # a folder, no right to read it, no name of a file
         raise Error(f"checkpoint {file} cannot be read: {_reason(error)}.") from error
-    if not is_archive and not trust and previous_file(file).is_file():
-        raise Damaged(f"checkpoint {file} is damaged.")  # ours are archives
-    if is_archive:
-        _refuse_damage(file)
-    try:
-        with warnings.catch_warnings():  # about pickles, which are refused in our own words
-            warnings.simplefilter("ignore", UserWarning)
-            content = torch.load(file, map_location=device, weights_only=True)
-    except pickle.UnpicklingError as error:
-        content = _read_pickle(file, device, trust, error)
-    except Exception as error:  # torch's reader raises anything for bytes that nobody wrote
-        raise Damaged(f"checkpoint {file} is damaged: {_reason(error)}.") from error
     return {**_checked(content, file), "read_from": str(file)}
 
 
-def _refuse_damage(file: Path) -> None:
+def _read_stream(file: Path, stream: Watched, device: str | torch.device, trust: bool) -> object:
+    is_archive = stream.read(len(_ZIP)) == _ZIP
+    if not is_archive and not trust and previous_file(file).is_file():
+        raise Damaged(f"checkpoint {file} is damaged.")  # ours are archives
+    if is_archive:
+        _refuse_damage(file, stream)
+    stream.seek(0)
+    try:
+        with warnings.catch_warnings():  # about pickles, which are refused in our own words
+            warnings.simplefilter("ignore", UserWarning)
+            return torch.load(stream, map_location=device, weights_only=True)
+    except pickle.UnpicklingError as error:
+        return _read_pickle(file, device, trust, error)
+    except Exception as error:  # torch's reader raises anything for bytes that nobody wrote
+        raise Damaged(f"checkpoint {file} is damaged: {_reason(error)}.") from error
+
+
+def _refuse_damage(file: Path, stream: Watched) -> None:
     """torch.load notices what is cut off, but not a bit that has changed: the checksums tell.
 
     torch packs nothing, so that an archive which unpacks to more than its file was not written by it.
     """
     try:
-        with zipfile.ZipFile(file) as archive:
+        with zipfile.ZipFile(cast(IO[bytes], stream)) as archive:
             size = sum(member.file_size for member in archive.infolist())
             if size > file.stat().st_size:
                 raise Error(

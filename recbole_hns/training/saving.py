@@ -91,7 +91,8 @@ class SavingMixin(StateMixin):
     def mark_finished(self) -> None:
         """Note in the last state that the run was tested and its result written."""
         if self._saves:
-            write_checkpoint({**read_checkpoint(self.last_file), "finished": True}, self.last_file)
+            state = read_checkpoint(self.last_file, exactly=True)
+            write_checkpoint({**state, "finished": True}, self.last_file)
 
     def _good_checkpoint(self) -> Path | None:
         files = (Path(self.saved_model_file), self.last_file) if self._saves else ()
@@ -109,7 +110,8 @@ class SavingMixin(StateMixin):
         """RecBole's ``evaluate``, with the model read as tensors and plain data."""
         if eval_data and load_best_model:
             file = model_file or self.saved_model_file
-            self.load_model_state(read_checkpoint(file, trust=self.trust))
+            # A result is of the best model, and not of the one that was the best before.
+            self.load_model_state(read_checkpoint(file, trust=self.trust, exactly=True))
             self.logger.info(f"Loading model structure and parameters from {file}")
         return super().evaluate(eval_data, False, None, show_progress)
 

@@ -41,7 +41,8 @@ class Disk:
     def _is_below(self, path: object) -> bool:
         if not isinstance(path, (str, bytes, os.PathLike)):
             return False
-        return os.path.abspath(os.fsdecode(path)).startswith(self.folder + os.sep)
+        path = os.fsdecode(path)  # importing looks below the folder that one stands in
+        return "__path_hook__" not in path and os.path.abspath(path).startswith(self.folder + os.sep)
 
     # ------------------------------------------------------------- in the process
 
