@@ -133,9 +133,9 @@ def rehearse(config: HNSConfig, model: AbstractRecommender, loader: TrainLoader)
     reads the negatives: its errors are to be seen as they are.
     """
     if config.own_model:
-        warn_if_negatives_are_not_read(config, model, loader)
+        unread = warn_if_negatives_are_not_read(config, model, loader)
         if config.dataset_class is not None:
-            refuse_what_cannot_score(config, model, loader)
+            refuse_what_cannot_score(config, model, loader, unread)
         return
     states = random.getstate(), np.random.get_state()
     model.eval()

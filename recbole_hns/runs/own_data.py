@@ -15,20 +15,25 @@ if TYPE_CHECKING:
     from recbole_hns.runs.config import HNSConfig
 
 
-def refuse_what_cannot_score(config: HNSConfig, model: AbstractRecommender, loader: TrainLoader) -> None:
+def refuse_what_cannot_score(
+    config: HNSConfig, model: AbstractRecommender, loader: TrainLoader, unread: bool
+) -> None:
     """Let the model score two pairs, as a sampler does with candidates in the place of the positives.
+
+    ``unread`` says that its loss does not read the negatives.
 
     Raises:
         Error: for a model that reads what a data loader of its own puts into batches, as SRGNN its graphs.
     """
     data = loader._dataset
     batch = data.join(data.inter_feat[torch.arange(min(2, len(data)))]).to(config["device"])
+    what = "learns from no negatives, and cannot score any" if unread else "cannot score candidates"
     model.eval()
     try:
         with (
             torch.random.fork_rng(devices=range(torch.cuda.device_count())),
             torch.no_grad(),
-            recbole_says(f"{config['model']} cannot score candidates"),
+            recbole_says(f"{config['model']} {what}"),
         ):
             _predict(config["model"], model, batch)
     finally:

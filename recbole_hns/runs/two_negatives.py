@@ -27,20 +27,21 @@ PAIRS = 64
 
 def warn_if_negatives_are_not_read(
     config: HNSConfig, model: AbstractRecommender, loader: TrainLoader
-) -> None:
+) -> bool:
     """Warn where the loss is the same for different negatives: every sampler would train the same model.
 
     A copy of the model is asked, with noise in its parameters, which may all be 0 as yet. Where it cannot
     be copied, or its loss cannot be computed like this, nothing is said: training will show its errors.
+    True where it has warned.
     """
     if not issubclass(scorer_of(type(model)), OwnLossScorer):
-        return
+        return False
     states = random.getstate(), np.random.get_state()
     try:
         with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
             losses = [_loss(config, model, loader, which) for which in range(2)]
     except Exception:  # whatever an author's code raises: it is to be seen where it is used
-        return
+        return False
     finally:
         random.setstate(states[0])
         np.random.set_state(states[1])
@@ -49,6 +50,8 @@ def warn_if_negatives_are_not_read(
             f"the loss of {config['model']} is the same whatever the negatives are, so that all samplers "
             f"train the same model: its calculate_loss is to read {_negative_of(loader)}."
         )
+        return True
+    return False
 
 
 def _loss(

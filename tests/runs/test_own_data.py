@@ -185,3 +185,23 @@ class Pointwise(GraphModel):
 def test_a_model_that_is_not_pairwise_is_refused_in_a_sentence(tiny):
     with pytest.raises(Error, match=r"Pointwise learns from single items \(pointwise\)"):
         hns.train(Pointwise, "tiny", "dns", dataset_class=GraphDataset, **SETTINGS, **tiny)
+
+
+class Aligned(GraphModel):
+    """As RecBole-GNN's ``DirectAU``: it is called pairwise, reads no negative and cannot predict."""
+
+    def calculate_loss(self, interaction):
+        of_users, of_items = self.forward()
+        users, items = interaction[self.USER_ID], interaction[self.ITEM_ID]
+        return (of_users[users] - of_items[items]).square().sum()
+
+    def predict(self, interaction):
+        return self.user_embedding(interaction[self.USER_ID])
+
+
+def test_a_model_that_reads_no_negatives_and_cannot_score_is_refused_in_a_sentence(tiny):
+    """Before, an AttributeError in the first step of a sampler that scores."""
+    with pytest.raises(Error) as error:
+        hns.train(Aligned, "tiny", "dns", dataset_class=GraphDataset, **SETTINGS, **tiny)
+    assert str(error.value).startswith("Aligned learns from no negatives, and cannot score any")
+    assert "user_embedding" in str(error.value)
