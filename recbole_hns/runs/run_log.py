@@ -9,7 +9,6 @@ import hashlib
 import itertools
 import logging
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -23,20 +22,6 @@ from recbole_hns.runs.config import HNSConfig
 
 FOLDER = Path("log")
 LINE = "%(asctime)-15s %(levelname)s  %(message)s"
-
-_RUNS: set[int] = set()  # the threads of this process that have a run
-_before = logging.WARNING  # the root's level without a run
-
-
-class _OwnLines(logging.Filter):
-    """Not those of another run that another thread has."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.thread = threading.get_ident()
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        return record.thread == self.thread or record.thread not in _RUNS
 
 
 class _Terminal(logging.StreamHandler[Any]):
@@ -66,18 +51,14 @@ class _File(logging.FileHandler):
 @contextmanager
 def run_log(config: HNSConfig) -> Iterator[None]:
     """Log to the terminal and to a new file within ``with``; where a program has a log, to that alone."""
-    global _before
-    root = logging.getLogger()
-    if any(not isinstance(handler, (_Terminal, _File)) for handler in root.handlers):
+    root, own = logging.getLogger(), list[logging.Handler]()
+    if root.handlers:
         yield
         return
-    if not root.handlers:
-        _before = root.level
-    level = _level(config["state"])
-    root.setLevel(min([level, *(handler.level for handler in root.handlers)]))
-    own = [_prepared(_Terminal(), level, _colours())]
+    before, level = root.level, _level(config["state"])
+    root.setLevel(level)
+    own.append(_prepared(_Terminal(), level, _colours()))
     root.addHandler(own[0])
-    _RUNS.add(threading.get_ident())
     try:
         file = _new_file(config)
         if file is not None:
@@ -86,12 +67,10 @@ def run_log(config: HNSConfig) -> Iterator[None]:
             root.addHandler(file)
         yield
     finally:
-        _RUNS.discard(threading.get_ident())
         for handler in own:
             root.removeHandler(handler)
             handler.close()
-        if not root.handlers:
-            root.setLevel(_before)
+        root.setLevel(before)
 
 
 def _new_file(config: HNSConfig) -> _File | None:
@@ -114,7 +93,6 @@ def _new_file(config: HNSConfig) -> _File | None:
 def _prepared(handler: logging.Handler, level: int, formatter: logging.Formatter) -> logging.Handler:
     handler.setLevel(level)
     handler.setFormatter(formatter)
-    handler.addFilter(_OwnLines())
     return handler
 
 

@@ -79,7 +79,7 @@ int fsync(int handle) {
 }
 int rename(const char *from, const char *to) {
     ORIGINAL(rename);
-    return is_below(to) && fails() ? -1 : original(from, to);
+    return is_below(to) && !access(from, F_OK) && fails() ? -1 : original(from, to);
 }
 int renameat(int a, const char *from, int b, const char *to) {
     ORIGINAL(renameat);
@@ -98,7 +98,7 @@ int mkdir(const char *path, mode_t mode) {
         mode_t mode = va_arg(more, mode_t); \
         va_end(more); \
         int writes = (flags & O_ACCMODE) != O_RDONLY; \
-        if ((writes || number == EIO) && is_below(path) && fails()) return -1; \
+        if ((writes || number == EIO) && !(flags & O_DIRECTORY) && is_below(path) && fails()) return -1; \
         return original(path, flags, mode); \
     }
 OPENED(open)

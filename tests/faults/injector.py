@@ -72,8 +72,10 @@ class Disk:
 
         def about_path(path, *args, **kwargs):
             is_read = name == "open" and not args[0] & (os.O_WRONLY | os.O_RDWR)
-            is_there = name == "mkdir" and os.path.exists(path)  # which is what the system would say
-            if not is_there and not (is_read and self.number == errno.ENOSPC):
+            # What the system would say first: a folder is there already, or there is nothing to rename.
+            # Folders can be listed: a disk that cannot even do that keeps what should be tidied up.
+            is_other = os.path.isdir(path) if name in ("mkdir", "open") else not os.path.lexists(path)
+            if not is_other and not (is_read and self.number == errno.ENOSPC):
                 self.tick(call, path)
             result = original(path, *args, **kwargs)
             if name == "open":
