@@ -169,6 +169,8 @@ def _given(
     given: dict[str, Any] = {}
     for file in files or ():
         given.update(read_yaml(file))
+    if given.get("loss_type") == "CE":  # which a configuration reads as the run's did
+        del given["loss_type"]
     for key, value in (config_dict or {}).items():
         given[key] = parse_value(value) if isinstance(value, str) else value
     return {**given, **read_command_line(command_line)}

@@ -514,3 +514,18 @@ def test_what_is_typed_says_where_is_written(elsewhere, tmp_path):
 def test_other_commands_make_no_folder_that_a_checkpoint_names(elsewhere, tmp_path, command):
     assert main([command, str(elsewhere).replace(".last", "")]) == 0
     assert not (tmp_path / "outside").exists()
+
+
+def test_a_file_whose_cross_entropy_was_replaced_is_no_contradiction_when_going_on(tmp_path, tiny):
+    """It said loss_type: CE when the run began, and says so still."""
+    columns = "load_col: {inter: [user_id, item_id, timestamp]}\n"
+    sizes = "hidden_size: 8\ninner_size: 8\nn_layers: 1\nN: 10\n"
+    (tmp_path / "own.yaml").write_text(f"loss_type: CE\ntrain_neg_sample_args: ~\n{columns}{sizes}")
+    files = [str(tmp_path / "own.yaml")]
+    settings = {**tiny, "checkpoint_dir": str(tmp_path / "saved"), "state": "ERROR"}
+    run_recbole_hns("SASRec", "tiny", "dns", files, {**settings, "epochs": 1})
+    more = run_recbole_hns(config_file_list=files, config_dict={"epochs": 2}, resume=tmp_path / "saved")
+    at_once = run_recbole_hns(
+        "SASRec", "tiny", "dns", files, {**settings, "epochs": 2, "checkpoint_dir": "other"}
+    )
+    assert more["test_result"] == at_once["test_result"]
