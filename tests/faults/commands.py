@@ -114,7 +114,10 @@ def left(folder: Path) -> dict[str, object]:
     made: dict[str, object] = {}
     for file in sorted(folder.rglob("*")):
         name = str(file.relative_to(folder))
-        if file.is_dir() or name.split(os.sep)[0] in (*LOGS, "data") or name.endswith(".previous"):
+        parts = name.split(os.sep)
+        if file.is_dir() or parts[0] in (*LOGS, "data") or name.endswith(".previous"):
+            continue
+        if any(part.startswith(".") for part in parts):  # what is being written
             continue
         made[_without_stamp(name)] = _content(file)
     return made
