@@ -73,7 +73,7 @@ def not_trained(monkeypatch):
         def as_recbole(self):
             return {"best_valid_result": None, "test_result": None}
 
-    def instead(config, *_):
+    def instead(config, *_, **__):
         seen.append(config)
         return Outcome()
 
