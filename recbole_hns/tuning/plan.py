@@ -24,6 +24,7 @@ from recbole_hns.tuning.space import Domain, Space, check_space, named_space, po
 
 SCHEDULERS = ("none", "asha", "median", "pbt")
 FILE = "search.json"
+MOST_SAMPLES = 100_000  # that a file may ask for
 ModelClass = type[AbstractRecommender]
 
 
@@ -47,8 +48,11 @@ class SearchPlan:
         """The plan of a search that was begun."""
         file = folder / FILE
         try:
-            return msgspec.convert(json.loads(file.read_text("utf-8")), cls)
-        except (OSError, ValueError, msgspec.ValidationError) as error:
+            plan = msgspec.convert(json.loads(file.read_text("utf-8")), cls)
+            named_space({key: {kind: values} for key, (kind, values) in plan.space.items()})
+            convert("num_samples", plan.num_samples, whole(1, MOST_SAMPLES))
+            return plan
+        except (OSError, ValueError, ArithmeticError, RecursionError) as error:
             raise Error(
                 f"resume={folder} is not the folder of a search of this version: it has no {FILE} that can "
                 "be read."

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypedDict
 
+import msgspec
 import torch
 
 from recbole_hns.files import whole_file
@@ -78,17 +79,17 @@ class Reports:
 
     @classmethod
     def read(cls, folder: Path) -> Reports:
-        """Those that there are."""
+        """Those that there are, up to a line that is none: the process was killed while it wrote."""
         reports, file = cls(folder), folder / "reports.jsonl"
-        for text in file.read_text("utf-8").splitlines() if file.is_file() else ():
+        for text in file.read_text("utf-8", "replace").splitlines() if file.is_file() else ():
             try:
                 line = json.loads(text)
-            except ValueError:  # the process was killed while it wrote
+                if line == {"done": True}:
+                    reports.done = True
+                else:
+                    reports.lines.append(msgspec.convert(line, Line))
+            except (ValueError, ArithmeticError, RecursionError):
                 break
-            if "done" in line:
-                reports.done = True
-            else:
-                reports.lines.append(line)
         return reports
 
     def cut(self, epoch: int) -> None:

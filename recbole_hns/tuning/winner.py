@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import statistics
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from typing import Any
 from tqdm import tqdm
 
 from recbole_hns.bridge.config import split_seed
+from recbole_hns.runs.result import read_result
 from recbole_hns.runs.run import train_and_test
 from recbole_hns.tuning.study import Study
 
@@ -38,8 +38,7 @@ def run_winner(study: Study, searched: Mapping[str, Any], seed: int, kind: str) 
         own.mkdir(parents=True, exist_ok=True)
         train_and_test(study.plan.config(settings, study.model))
         done = sorted(own.glob("*/result.json"))
-    record: Record = json.loads(done[0].read_text("utf-8"))
-    return record
+    return read_result(done[0])
 
 
 def test_winner(

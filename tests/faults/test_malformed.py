@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import random
 import resource
 import shutil
 import time
@@ -10,10 +12,22 @@ from pathlib import Path
 
 import pytest
 from fuzzing import Outcome, run_here
-from mutants import Mutant, all_yaml, beginnings, bomb, drawn, wrong_kinds
+from mutants import (
+    Mutant,
+    all_yaml,
+    beginnings,
+    bomb,
+    changed,
+    drawn,
+    mutated_bytes,
+    odd,
+    wrong_kinds,
+)
 
 from recbole_hns.errors import Error
 from recbole_hns.settings.dialect import MOST_LETTERS, parse_value, read_yaml
+from recbole_hns.tuning import SearchPlan, make_plan
+from recbole_hns.tuning.study import Reports
 
 ROOM = 2 << 30  # bytes that a malformed file may take beyond what is taken already
 SOON = 30  # seconds, on a machine that does other things too
@@ -107,3 +121,69 @@ def test_a_file_of_a_million_letters_is_no_property_file(in_bounds):
     Path("long.yaml").write_text("#" * (MOST_LETTERS + 1))
     with pytest.raises(Error, match="longer than 1,000,000 characters"):
         read_yaml("long.yaml")
+
+
+@pytest.fixture
+def search(right, tmp_path, monkeypatch):
+    """The folder of a search that was begun."""
+    monkeypatch.chdir(right)
+    settings = {
+        "sampler": "dns",
+        "N": 5,
+        "epochs": 1,
+        "topk": 5,
+        "valid_metric": "MRR@5",
+        "data_path": "data",
+    }
+    space = {"M": {"grid": [1, 2, 5]}, "learning_rate": {"loguniform": [0.001, 0.1]}}
+    make_plan("MF", "tiny", settings, space, num_samples=2).write(tmp_path)
+    return tmp_path
+
+
+def told_or_taken(file: Path, right: str, read, n: int) -> Counter:
+    """What became of n malformed contents of a file."""
+    ends = Counter()
+    for number in range(n):
+        rng = random.Random(number)
+        if number % 3 == 0:
+            file.write_bytes(mutated_bytes(rng, right.encode())[1])
+        else:
+            content = [json.loads(line) for line in right.splitlines()]
+            file.write_text("\n".join(map(json.dumps, changed(rng, content, odd)[1])))
+        try:
+            read(file.parent)
+            ends["taken"] += 1
+        except Error:
+            ends["told"] += 1
+    return ends
+
+
+def test_a_malformed_plan_of_a_search_is_told_in_a_line(search):
+    file = search / "search.json"
+    right = json.dumps(json.loads(file.read_text()))
+
+    def read(folder: Path) -> None:
+        plan = SearchPlan.read(folder)
+        assert len(plan.points()) == plan.num_samples * len(plan.domains["M"].values)
+        plan.config()
+
+    ends = told_or_taken(file, right, read, 120)
+    assert ends["told"] > 60
+    assert ends["taken"] > 5
+
+
+def test_of_malformed_reports_those_before_count(tmp_path):
+    line = {"score": 0.1, "valid": {"a": 1.0}, "train_loss": 1.0, "seconds": 1.0, "settings": {"M": 1}}
+    lines = [{"epoch": epoch, **line} for epoch in (1, 2, 3)]
+    right = "\n".join(map(json.dumps, [*lines, {"done": True}]))
+
+    def read(folder: Path) -> None:
+        reports = Reports.read(folder)
+        assert all(set(one) == {"epoch", *line} for one in reports.lines)
+        assert all(one["epoch"] == int(one["epoch"]) for one in reports.lines)
+        assert all(one["seconds"] + one["train_loss"] is not None for one in reports.lines)
+        reports.best(bigger=True)
+
+    assert told_or_taken(tmp_path / "reports.jsonl", right, read, 300) == {"taken": 300}
+    (tmp_path / "reports.jsonl").write_text(right.replace('"epoch": 2', '"epoch": "2"'))
+    assert [one["epoch"] for one in Reports.read(tmp_path).lines] == [1]

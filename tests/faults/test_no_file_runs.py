@@ -66,7 +66,8 @@ def test_no_file_runs(beginnings, tmp_path):
 
 
 @pytest.mark.slow
-def test_no_file_in_the_folder_of_a_search_runs(beginnings, tmp_path):
+def test_no_file_in_the_folder_of_a_search_runs(beginnings, tmp_path, monkeypatch):
+    monkeypatch.setattr("fuzzing.TIME_LIMIT", 300)  # Ray starts and trains
     first = tmp_path / "first"
     shutil.copytree(beginnings, first)
     os.chdir(first)
