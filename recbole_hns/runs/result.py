@@ -93,7 +93,9 @@ def _checkpoint_in(file: Path) -> object:
     """What a record says it is of; one that cannot be read is no run's."""
     try:
         return read_result(file).get("checkpoint")
-    except Error:
+    except Error as error:
+        if isinstance(error.__cause__, OSError):  # it may be this run's
+            raise
         return None
 
 

@@ -31,7 +31,7 @@ const char *disk_path(void) { return path_failed; }
 
 static int is_below(const char *path) {
     char whole[PATH_MAX];
-    if (!below[0] || !path) return 0;
+    if (!below[0] || !path || strstr(path, "__path_hook__")) return 0; /* of Python's imports */
     if (path[0] != '/') {
         char here[PATH_MAX];
         if (!getcwd(here, sizeof here)) return 0;
