@@ -34,7 +34,6 @@ from recbole_hns.training.checkpoint import Content, read_checkpoint
 from recbole_hns.training.run_files import best_file, last_file, runs_in
 from recbole_hns.training.state import load_others
 
-
 # Where a run wrote to may be out of reach now, and nothing is written here: RecBole's default stands.
 NOTHING_WRITTEN = {"checkpoint_dir": "saved", "result_dir": None}
 
