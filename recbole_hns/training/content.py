@@ -54,7 +54,8 @@ def _wrong_part(content: Mapping[str, Any]) -> str | None:
             return f"its {key} holds more than plain data"
     if not all(isinstance(row, dict) and _is_a(row.get("epoch"), (int,)) for row in _history(content)):
         return "a row of its history is none"
-    if any(content.get(key, 0) < 0 for key in ("epoch", "batch", "cur_step")):
+    # A run of epochs=0 saves its model before the first epoch, which is number -1.
+    if content.get("epoch", 0) < -1 or any(content.get(key, 0) < 0 for key in ("batch", "cur_step")):
         return "it counts from below 0"
     return _wrong_run(content) if "optimizer" in content else None
 

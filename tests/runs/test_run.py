@@ -10,7 +10,7 @@ import torch
 from conftest import write_inter
 from recbole.model.general_recommender import BPR
 
-from recbole_hns import Error, run_recbole_hns
+from recbole_hns import Error, load, run_recbole_hns
 from recbole_hns.sampling.methods import all_methods
 
 QUIET = {"show_progress": False, "state": "WARNING"}
@@ -167,3 +167,11 @@ def test_a_run_on_torchs_kernels_never_needs_numba(tmp_path):
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert "ndcg@10" in done.stdout
+
+
+def test_a_run_of_no_epochs_tests_the_model_as_it_begins(tiny):
+    """Its checkpoint is of epoch -1, which was taken for a malformed one."""
+    settings = {**tiny, "epochs": 0, "embedding_size": 8, "state": "ERROR"}
+    result = run_recbole_hns("BPR", "tiny", "uniform", config_dict=settings)
+    assert load("saved").evaluate()["test_result"] == result["test_result"]
+    assert 0 <= result["test_result"]["recall@10"] <= 1

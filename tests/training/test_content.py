@@ -38,7 +38,7 @@ def changed(file, **parts):
         ("settings", [], "its settings is a list"),
         ("settings", {"N": torch.zeros(2)}, "its settings holds more than plain data"),
         ("final", {1: 2}, "its final holds more than plain data"),
-        ("epoch", -1, "it counts from below 0"),
+        ("epoch", -2, "it counts from below 0"),
         ("epoch", True, "its epoch is a bool"),
         ("history", [{"loss": 1.0}], "a row of its history is none"),
         ("state_dict", {"user_embedding.weight": 1.0}, "its state_dict holds more than tensors"),
