@@ -44,7 +44,7 @@ class Place:
 
     def go_on(self):
         """As somebody would after the disk is mended."""
-        states = list(self.folder.glob("saved/*.last.pth*"))
+        states = [f for f in self.folder.glob("saved/*.last.pth*") if not f.name.startswith(".")]
         again = self.name == "train" and states
         ended = run(["--resume=saved"] if again else self.command(), self.folder)
         if self.name == "convert" and ended.code == 2:
