@@ -63,8 +63,11 @@ def _check_folder(folder: Path, config: Config) -> None:
 def _check_sequences(file: Path, config: Config) -> None:
     """Sequences are made in the order of time; parts that come in files of their own hold them."""
     encoding = encoding_of(file, config["encoding"] or "utf-8")
-    with file.open(encoding=encoding, errors="replace") as lines:
-        header = next(lines, "").rstrip("\r\n").split(config["field_separator"])
+    try:
+        with file.open(encoding=encoding, errors="replace") as lines:
+            header = next(lines, "").rstrip("\r\n").split(config["field_separator"])
+    except UnicodeError as error:  # UTF-16 without its mark cannot be begun with
+        raise Error(f"{file} cannot be read with encoding={config['encoding']}: {error}.") from error
     columns = [name.partition(":")[0] for name in header]
     needs = f"{config['model']} learns from sequences, and {file} has no column"
     sequences, time = config["ITEM_ID_FIELD"] + config["LIST_SUFFIX"], config["TIME_FIELD"]

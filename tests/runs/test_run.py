@@ -175,3 +175,9 @@ def test_a_run_of_no_epochs_tests_the_model_as_it_begins(tiny):
     result = run_recbole_hns("BPR", "tiny", "uniform", config_dict=settings)
     assert load("saved").evaluate()["test_result"] == result["test_result"]
     assert 0 <= result["test_result"]["recall@10"] <= 1
+
+
+def test_an_encoding_that_a_file_does_not_have_is_told_in_a_sentence_for_sequences_too(tiny):
+    """Before, a traceback: the file is looked into before it is loaded."""
+    with pytest.raises(Error, match="cannot be read with encoding=utf-16"):
+        run_recbole_hns("SASRec", "tiny", "dns", config_dict={**tiny, "encoding": "utf-16"})
