@@ -18,8 +18,8 @@ def shell(line):
     ended = subprocess.run(
         ["bash", "-c", script], capture_output=True, text=True, timeout=120, check=False
     )
-    text = ended.stdout + ended.stderr
-    return text.partition("codes")[0], text.partition("codes")[2].split()
+    shown, _, codes = ended.stdout.partition("codes")
+    return shown + ended.stderr, codes.split()
 
 
 @pytest.mark.parametrize(
