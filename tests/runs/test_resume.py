@@ -212,7 +212,9 @@ def test_knowledge_models_go_on_from_the_beginning_of_the_epoch(tmp_path):
     assert_same(*(what_is_left(folder) for folder in folders))
 
 
-@pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 def test_the_command_says_how_to_go_on_and_going_on_works(tmp_path, tiny, signum, code):
     command = [sys.executable, "-m", "recbole_hns", "--model=MF", "--dataset=tiny", "--sampler=dns"]
     command += [
