@@ -31,10 +31,8 @@ REFUSED = {
     # RecBole's own data preparation fails on one part of three.
     "unisrec_pretrain": "benchmark_filename=['train']",
     "vq_rec_pretrain": "benchmark_filename=['train']",
-    # A transform of a package of its own, which RecBole finds out when it loads the data.
-    "non_items_recbole_coveo_pageview_title_id_bert4rec": "transform='mask_itemseqAndAttributes'",
-    # RecBole trains without the value, since its key is called otherwise.
-    "sumerge_recbole_ripplenet_config": "kge_weight (from ",
+    "non_items_recbole_coveo_pageview_title_id_bert4rec": "masks items of the sequence",
+    "sumerge_recbole_ripplenet_config": "learns from single items",
 }
 
 

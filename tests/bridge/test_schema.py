@@ -112,7 +112,7 @@ def test_every_property_file_that_is_shipped_fits(file):
     ids=str,
 )
 def test_a_wrong_value_does_not_fit(settings):
-    assert len(faults(settings)) == 1
+    assert len({one.partition(":")[0] for one in faults(settings)}) == 1
 
 
 @pytest.mark.parametrize(
