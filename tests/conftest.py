@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 
@@ -20,6 +21,11 @@ from recbole_hns.sampling.positives import Positives
 from recbole_hns.settings import registry
 
 BACKENDS = ("numba", "torch")
+
+# Where the tests run in the background these are ignored, by all processes that they start too.
+for _signal, _default in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(_signal) is signal.SIG_IGN:
+        signal.signal(_signal, _default)
 
 
 @pytest.fixture(autouse=True)

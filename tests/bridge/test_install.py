@@ -86,8 +86,9 @@ def test_one_call_gives_recboles_own_run_our_metrics(tiny, installed):
         assert 0 < found["opauc@1"] < 1
         assert 0 <= found["opauc@0.1"] <= 0.1
     else:
-        assert len(found) == 1  # an error of RecBole's, which knows no such metric
-        assert "OPAUC" in next(iter(found.values()))
+        # An error of RecBole's, which knows no such metric, and on NumPy 2 does not get that far.
+        assert len(found) == 1
+        assert any(word in next(iter(found.values())) for word in ("OPAUC", "np.float_"))
 
 
 def test_the_table_of_changes_names_every_place():
