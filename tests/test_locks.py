@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import threading
+import time
 
 import pytest
 
@@ -13,23 +14,23 @@ from recbole_hns import Error, locks
 from recbole_hns.locks import Taken, alone
 
 
-def hold(path, held, end):
-    """Hold a lock in a process of its own until it is told to end."""
+def hold(path, held):
+    """Hold a lock in a process of its own until it is killed."""
     with alone(path):
         held.set()
-        end.wait(30)
+        time.sleep(60)
 
 
 @pytest.fixture
 def another(tmp_path):
     """Another process that holds the lock of a name."""
     context = multiprocessing.get_context("spawn")
-    held, end = context.Event(), context.Event()
-    process = context.Process(target=hold, args=(tmp_path / "name", held, end))
+    held = context.Event()
+    process = context.Process(target=hold, args=(tmp_path / "name", held))
     process.start()
-    assert held.wait(30)
+    assert held.wait(60)
     yield process
-    end.set()
+    process.kill()
     process.join()
 
 
