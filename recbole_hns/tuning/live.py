@@ -26,7 +26,6 @@ class LiveTable(Callback):
         self.bar: tqdm[Any] | None = None
         self.began = self.ended = time.perf_counter()
         self.first_start: float | None = None  # of a trial
-        self.errors: dict[str, str] = {}  # what went wrong, by the trial's name
 
     def __enter__(self) -> LiveTable:
         self.bar = tqdm(total=self.trials, desc="trials", disable=not self.progress)
@@ -79,8 +78,7 @@ class LiveTable(Callback):
         """Called by Ray when a trial has failed."""
         file = getattr(trial, "error_file", None)
         text = Path(file).read_text("utf-8") if file and Path(file).is_file() else ""
-        self.errors[str(trial)] = reason_of(text)
-        self._trial_line(trial, trial.last_result or {}, f"failed: {self.errors[str(trial)]}")
+        self._trial_line(trial, trial.last_result or {}, f"failed: {reason_of(text)}")
 
     def _trial_line(self, trial: Trial, result: dict[str, Any], note: str) -> None:
         values = [trial.config["trial"].get(key) for key in self.keys]

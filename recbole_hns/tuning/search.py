@@ -85,8 +85,8 @@ def run_search(
         from recbole_hns.tuning.live import LiveTable  # and with it Ray
 
         table = LiveTable(plan, config, len(plan.points()), progress)
-        _run_trials(study, parts, config, machines, table)
-        rows, winner = _choose(study, config, table.errors)
+        errors = _run_trials(study, parts, config, machines, table)
+        rows, winner = _choose(study, config, errors)
         best = {key: winner[key] for key in plan.space}
         kinds: dict[str, dict[str, Any]] = {"runs": {}}
         if plan.refit:
@@ -150,8 +150,9 @@ def search_parts(config: HNSConfig, trust: bool = False) -> Parts:
 
 def _run_trials(
     study: Study, parts: Parts, config: HNSConfig, machines: Machines, table: LiveTable
-) -> None:
-    """Run what is not done."""
+) -> dict[str, str]:
+    """Run what is not done; returns what went wrong, by the trial's name."""
+    from recbole_hns.tuning.live import reason_of
     from recbole_hns.tuning.trial import clear
 
     own = Path(study.folder) / "ray"  # Ray's account of the search: pickles, which nobody reads
@@ -167,8 +168,12 @@ def _run_trials(
             f"{sum(map(bool, done))} of {len(done)} trials are finished and kept; go on with "
             f"recbole-hns tune --resume={study.folder}"
         )
-    for name in starts(study.plan):
+    errors = {}
+    for number, name in enumerate(starts(study.plan)):  # the order that they were made in
         clear(folder_of(study.folder, name))
+        if found[number].error is not None:
+            errors[name] = reason_of(str(found[number].error))
+    return errors
 
 
 def _tuner(
