@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -157,7 +159,7 @@ def _run_trials(
 
     own = Path(study.folder) / "ray"  # Ray's account of the search: pickles, which nobody reads
     shutil.rmtree(own, ignore_errors=True)
-    with table:
+    with table, _our_interrupt():
         found = _tuner(study, parts, config, machines, table).fit()
     shutil.rmtree(own, ignore_errors=True)
     done = [
@@ -174,6 +176,17 @@ def _run_trials(
         if found[number].error is not None:
             errors[name] = reason_of(str(found[number].error))
     return errors
+
+
+@contextmanager
+def _our_interrupt() -> Iterator[None]:
+    """Ray takes Ctrl-C for itself and keeps it; runs that follow in this process want it back."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
 
 
 def _tuner(
