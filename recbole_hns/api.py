@@ -145,26 +145,14 @@ def tune(
     Raises:
         Error: for anything that you can put right, in one sentence.
     """
-    from recbole_hns.tuning import Machines
-    from recbole_hns.tuning import tune as run_tune
+    from recbole_hns.tuning import Machines, make_plan, new_folder, run_search
     from recbole_hns.tuning.space import named_space
 
     searched = named_space(search)
     chosen = {k: v for k, v in _sampler(sampler, method).items() if k not in searched}
-    given = {**chosen, **settings}
-    return run_tune(
-        model,
-        dataset,
-        given,
-        search,
-        config_files,
-        storage,
-        name,
-        Machines(cpus, gpus, ray_address, max_failures),
-        progress,
-        trust,
-        num_samples=num_samples,
-        scheduler=scheduler,
-        seeds=seeds,
-        refit=refit,
-    )
+    options = {"num_samples": num_samples, "scheduler": scheduler, "seeds": seeds, "refit": refit}
+    plan = make_plan(model, dataset, {**chosen, **settings}, search, config_files, **options)
+    folder = new_folder(plan, Path(storage), name)
+    machines = Machines(cpus, gpus, ray_address, max_failures)
+    own = model if isinstance(model, type) else None
+    return {**run_search(plan, folder, machines, progress, own, trust), "folder": str(folder)}

@@ -185,7 +185,8 @@ def _our_interrupt() -> Iterator[None]:
     try:
         yield
     finally:
-        if threading.current_thread() is threading.main_thread():
+        is_main = threading.current_thread() is threading.main_thread()
+        if is_main and before is not None:  # None: set by something else than Python
             signal.signal(signal.SIGINT, before)
 
 
